@@ -26,5 +26,15 @@ export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 configure() {
   local preset=$1
   shift
-  (cd "$root" && cmake --preset "$preset" "$@" --log-level=WARNING) || die "the configuration of preset $preset failed"
+  (cd "$root" && cmake --preset "$preset" "$@" >/dev/null) || die "the configuration of preset $preset failed"
+}
+
+# compile PRESET [TARGET...]: without targets, those that the preset names.
+compile() {
+  local preset=$1 quiet=() targets=()
+  shift
+  [ -t 1 ] || quiet=(-- --quiet)
+  [ $# = 0 ] || targets=(--target "$@")
+  (cd "$root" && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}" "${quiet[@]}") ||
+    die "preset $preset does not build"
 }
