@@ -18,4 +18,17 @@ const char* to_string(CompletionStatus status) {
   return "unknown";
 }
 
+std::string describe_private_data(ConstBytes data) {
+  if (data.empty()) return {};
+  bool printable = true;
+  for (std::byte b : data) printable &= b >= std::byte{0x20} && b < std::byte{0x7f};
+  if (printable) return " (private data \"" + std::string(base::text_of(data)) + "\")";
+  std::string hex;
+  for (std::byte b : data) {
+    hex += "0123456789abcdef"[static_cast<unsigned>(b) >> 4];
+    hex += "0123456789abcdef"[static_cast<unsigned>(b) & 15];
+  }
+  return " (private data " + hex + ")";
+}
+
 }  // namespace nfsrdma::rdma

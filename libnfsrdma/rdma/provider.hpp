@@ -159,6 +159,9 @@ struct Work {
   }
 };
 
+// For error texts: "" when empty, else " (private data \"text\")" or the same in hexadecimal.
+std::string describe_private_data(ConstBytes data);
+
 struct ConnectionInfo {
   std::span<const std::byte> private_data;  // the peer's, valid during the call
   uint32_t ird = 0;                         // effective: Reads that the peer may have outstanding
