@@ -51,8 +51,9 @@ struct CbSequenceArgs {
 };
 template <class A>
 constexpr void describe(A& ar, CbSequenceArgs& v) {
-  ar.fields("session_id sequenceid slotid highest_slotid cache_this referring_calls", v.session_id, v.sequenceid,
-            v.slotid, v.highest_slotid, v.cache_this, xdr::bounded(v.referring_calls, referring_lists_max));
+  ar.fields("session_id sequenceid slotid highest_slotid cache_this referring_calls", v.session_id,
+            v.sequenceid, v.slotid, v.highest_slotid, v.cache_this,
+            xdr::bounded(v.referring_calls, referring_lists_max));
 }
 
 // ---- the calls ----

@@ -296,45 +296,47 @@ namespace sequence_flag {
 inline constexpr uint32_t cb_path_down = 0x1, cb_gss_contexts_expiring = 0x2, cb_gss_contexts_expired = 0x4,
                           expired_all_state_revoked = 0x8, expired_some_state_revoked = 0x10,
                           admin_state_revoked = 0x20, recallable_state_revoked = 0x40, lease_moved = 0x80,
-                          restart_reclaim_needed = 0x100, cb_path_down_session = 0x200, backchannel_fault = 0x400,
-                          devid_changed = 0x800, devid_deleted = 0x1000;
+                          restart_reclaim_needed = 0x100, cb_path_down_session = 0x200,
+                          backchannel_fault = 0x400, devid_changed = 0x800, devid_deleted = 0x1000;
 }
 
 // OPEN share_access, its delegation wants, share_deny and result flags.
 namespace share {
 inline constexpr uint32_t access_read = 1, access_write = 2, access_both = 3, access_mask = 3;
 inline constexpr uint32_t want_no_preference = 0, want_read_deleg = 0x100, want_write_deleg = 0x200,
-                          want_any_deleg = 0x300, want_no_deleg = 0x400, want_cancel = 0x500, want_mask = 0xff00,
-                          signal_when_available = 0x10000, push_when_uncontended = 0x20000,
-                          want_deleg_timestamps = 0x100000, want_open_xor_delegation = 0x200000;
+                          want_any_deleg = 0x300, want_no_deleg = 0x400, want_cancel = 0x500,
+                          want_mask = 0xff00, signal_when_available = 0x10000,
+                          push_when_uncontended = 0x20000, want_deleg_timestamps = 0x100000,
+                          want_open_xor_delegation = 0x200000;
 inline constexpr uint32_t deny_none = 0, deny_read = 1, deny_write = 2, deny_both = 3;
 }  // namespace share
 namespace open_result_flag {
-inline constexpr uint32_t confirm = 0x2, locktype_posix = 0x4, preserve_unlinked = 0x8, no_open_stateid = 0x10,
-                          may_notify_lock = 0x20;
+inline constexpr uint32_t confirm = 0x2, locktype_posix = 0x4, preserve_unlinked = 0x8,
+                          no_open_stateid = 0x10, may_notify_lock = 0x20;
 }
 
 // fattr4 attribute numbers.
 namespace attr {
-inline constexpr uint32_t supported_attrs = 0, type = 1, fh_expire_type = 2, change = 3, size = 4, link_support = 5,
-                          symlink_support = 6, named_attr = 7, fsid = 8, unique_handles = 9, lease_time = 10,
-                          rdattr_error = 11, acl = 12, aclsupport = 13, archive = 14, cansettime = 15,
-                          case_insensitive = 16, case_preserving = 17, chown_restricted = 18, filehandle = 19,
-                          fileid = 20, files_avail = 21, files_free = 22, files_total = 23, fs_locations = 24,
-                          hidden = 25, homogeneous = 26, maxfilesize = 27, maxlink = 28, maxname = 29, maxread = 30,
-                          maxwrite = 31, mimetype = 32, mode = 33, no_trunc = 34, numlinks = 35, owner = 36,
-                          owner_group = 37, quota_avail_hard = 38, quota_avail_soft = 39, quota_used = 40,
-                          rawdev = 41, space_avail = 42, space_free = 43, space_total = 44, space_used = 45,
-                          system = 46, time_access = 47, time_access_set = 48, time_backup = 49, time_create = 50,
-                          time_delta = 51, time_metadata = 52, time_modify = 53, time_modify_set = 54,
-                          mounted_on_fileid = 55, dir_notif_delay = 56, dirent_notif_delay = 57, dacl = 58,
-                          sacl = 59, change_policy = 60, fs_status = 61, fs_layout_types = 62, layout_hint = 63,
-                          layout_types = 64, layout_blksize = 65, layout_alignment = 66, fs_locations_info = 67,
-                          mdsthreshold = 68, retention_get = 69, retention_set = 70, retentevt_get = 71,
-                          retentevt_set = 72, retention_hold = 73, mode_set_masked = 74, suppattr_exclcreat = 75,
-                          fs_charset_cap = 76, clone_blksize = 77, space_freed = 78, change_attr_type = 79,
-                          sec_label = 80, mode_umask = 81, xattr_support = 82, offline = 83, time_deleg_access = 84,
-                          time_deleg_modify = 85, open_arguments = 86;
+inline constexpr uint32_t supported_attrs = 0, type = 1, fh_expire_type = 2, change = 3, size = 4,
+                          link_support = 5, symlink_support = 6, named_attr = 7, fsid = 8, unique_handles = 9,
+                          lease_time = 10, rdattr_error = 11, acl = 12, aclsupport = 13, archive = 14,
+                          cansettime = 15, case_insensitive = 16, case_preserving = 17, chown_restricted = 18,
+                          filehandle = 19, fileid = 20, files_avail = 21, files_free = 22, files_total = 23,
+                          fs_locations = 24, hidden = 25, homogeneous = 26, maxfilesize = 27, maxlink = 28,
+                          maxname = 29, maxread = 30, maxwrite = 31, mimetype = 32, mode = 33, no_trunc = 34,
+                          numlinks = 35, owner = 36, owner_group = 37, quota_avail_hard = 38,
+                          quota_avail_soft = 39, quota_used = 40, rawdev = 41, space_avail = 42,
+                          space_free = 43, space_total = 44, space_used = 45, system = 46, time_access = 47,
+                          time_access_set = 48, time_backup = 49, time_create = 50, time_delta = 51,
+                          time_metadata = 52, time_modify = 53, time_modify_set = 54, mounted_on_fileid = 55,
+                          dir_notif_delay = 56, dirent_notif_delay = 57, dacl = 58, sacl = 59,
+                          change_policy = 60, fs_status = 61, fs_layout_types = 62, layout_hint = 63,
+                          layout_types = 64, layout_blksize = 65, layout_alignment = 66,
+                          fs_locations_info = 67, mdsthreshold = 68, retention_get = 69, retention_set = 70,
+                          retentevt_get = 71, retentevt_set = 72, retention_hold = 73, mode_set_masked = 74,
+                          suppattr_exclcreat = 75, fs_charset_cap = 76, clone_blksize = 77, space_freed = 78,
+                          change_attr_type = 79, sec_label = 80, mode_umask = 81, xattr_support = 82,
+                          offline = 83, time_deleg_access = 84, time_deleg_modify = 85, open_arguments = 86;
 }
 inline constexpr uint32_t attribute_number_end = 87;
 

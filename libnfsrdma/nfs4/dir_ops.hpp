@@ -15,8 +15,9 @@ template <class A>
 constexpr void describe(A& ar, CreateResult& v) {
   ar.fields("dir_change attributes_set", v.dir_change, v.attributes_set);
 }
-// Everything but regular files. link_text for symlinks (it may travel by RDMA), device for block and character
-// devices. type holds what came: createtype4 has a default arm, so a bad type is for the server to answer.
+// Everything but regular files. link_text for symlinks (it may travel by RDMA), device for block and
+// character devices. type holds what came: createtype4 has a default arm, so a bad type is for the server to
+// answer.
 struct CreateArgs {
   static constexpr Op op = Op::create;
   using Result = CreateResult;
@@ -116,8 +117,8 @@ constexpr void describe(A& ar, DirEntry& v) {
   ar.fields("cookie name attributes", v.cookie, xdr::bounded(v.name, component_bytes_max), v.attributes);
 }
 
-// A server that fills a reply up to maxcount encodes "1 entry" pairs into a scratch buffer (encode_dir_entry) and
-// hands them over with xdr::Chain<DirEntry>::from_encoded.
+// A server that fills a reply up to maxcount encodes "1 entry" pairs into a scratch buffer (encode_dir_entry)
+// and hands them over with xdr::Chain<DirEntry>::from_encoded.
 struct ReaddirResult {
   static constexpr Op op = Op::readdir;
   Verifier cookie_verifier{};
@@ -126,7 +127,8 @@ struct ReaddirResult {
 };
 template <class A>
 constexpr void describe(A& ar, ReaddirResult& v) {
-  ar.fields("cookie_verifier entries eof", v.cookie_verifier, xdr::bounded(v.entries, dir_entries_max), v.eof);
+  ar.fields("cookie_verifier entries eof", v.cookie_verifier, xdr::bounded(v.entries, dir_entries_max),
+            v.eof);
 }
 // maxcount bounds the result's body: verifier, entries, end of list and eof.
 struct ReaddirArgs {

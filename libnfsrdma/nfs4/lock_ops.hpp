@@ -55,7 +55,8 @@ constexpr void describe(A& ar, LockArgs& v) {
   ar.fields("type reclaim offset length", v.type, v.reclaim, v.offset, v.length);
   ar.branch("new_owner", v.new_owner);
   if (v.new_owner) {
-    ar.fields("open_seqid open_stateid lock_seqid owner", v.open_seqid, v.open_stateid, v.lock_seqid, v.owner);
+    ar.fields("open_seqid open_stateid lock_seqid owner", v.open_seqid, v.open_stateid, v.lock_seqid,
+              v.owner);
   } else {
     ar.fields("lock_stateid lock_seqid", v.lock_stateid, v.lock_seqid);
   }

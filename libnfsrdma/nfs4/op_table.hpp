@@ -20,12 +20,12 @@ struct TypeList {};
 
 using OpArgsList =
     TypeList<AccessArgs, CloseArgs, CommitArgs, CreateArgs, DelegreturnArgs, GetattrArgs, GetfhArgs, LinkArgs,
-             LockArgs, LocktArgs, LockuArgs, LookupArgs, LookuppArgs, NverifyArgs, OpenArgs, OpenDowngradeArgs,
-             PutfhArgs, PutpubfhArgs, PutrootfhArgs, ReadArgs, ReaddirArgs, ReadlinkArgs, RemoveArgs, RenameArgs,
-             RestorefhArgs, SavefhArgs, SecinfoArgs, SetattrArgs, VerifyArgs, WriteArgs, BackchannelCtlArgs,
-             BindConnToSessionArgs, ExchangeIdArgs, CreateSessionArgs, DestroySessionArgs, FreeStateidArgs,
-             SecinfoNoNameArgs, SequenceArgs, TestStateidArgs, DestroyClientidArgs, ReclaimCompleteArgs,
-             IllegalArgs>;
+             LockArgs, LocktArgs, LockuArgs, LookupArgs, LookuppArgs, NverifyArgs, OpenArgs,
+             OpenDowngradeArgs, PutfhArgs, PutpubfhArgs, PutrootfhArgs, ReadArgs, ReaddirArgs, ReadlinkArgs,
+             RemoveArgs, RenameArgs, RestorefhArgs, SavefhArgs, SecinfoArgs, SetattrArgs, VerifyArgs,
+             WriteArgs, BackchannelCtlArgs, BindConnToSessionArgs, ExchangeIdArgs, CreateSessionArgs,
+             DestroySessionArgs, FreeStateidArgs, SecinfoNoNameArgs, SequenceArgs, TestStateidArgs,
+             DestroyClientidArgs, ReclaimCompleteArgs, IllegalArgs>;
 
 using CbOpArgsList = TypeList<CbGetattrArgs, CbRecallArgs, CbRecallAnyArgs, CbRecallSlotArgs, CbSequenceArgs,
                               CbNotifyLockArgs, CbIllegalArgs>;

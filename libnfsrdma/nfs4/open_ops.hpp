@@ -22,7 +22,7 @@ enum class DelegationType : uint32_t {
   read = 1,
   write = 2,
   none_ext = 3,
-  read_attrs = 4,   // read and write with delegated timestamps (RFC 9754)
+  read_attrs = 4,  // read and write with delegated timestamps (RFC 9754)
   write_attrs = 5,
 };
 enum class WhyNoDelegation : uint32_t {
@@ -49,9 +49,11 @@ constexpr void describe(A& ar, OpenHow& v) {
   // opentype4's default arm is void, but it has two values only.
   ar.discriminant("type", v.type, {OpenType::nocreate, OpenType::create});
   if (v.type != OpenType::create) return;
-  ar.discriminant("mode", v.mode,
-                  {CreateMode::unchecked, CreateMode::guarded, CreateMode::exclusive, CreateMode::exclusive4_1});
-  if (v.mode == CreateMode::exclusive || v.mode == CreateMode::exclusive4_1) ar.fields("verifier", v.verifier);
+  ar.discriminant(
+      "mode", v.mode,
+      {CreateMode::unchecked, CreateMode::guarded, CreateMode::exclusive, CreateMode::exclusive4_1});
+  if (v.mode == CreateMode::exclusive || v.mode == CreateMode::exclusive4_1)
+    ar.fields("verifier", v.verifier);
   if (v.mode != CreateMode::exclusive) ar.fields("attributes", v.attributes);
 }
 
@@ -106,8 +108,8 @@ constexpr void describe(A& ar, SpaceLimit& v) {
   }
 }
 
-// open_delegation4. stateid, recall and permissions for the four real delegations, space_limit for write ones;
-// why for none_ext, with will_push (contention) or will_signal (resource) in server_will.
+// open_delegation4. stateid, recall and permissions for the four real delegations, space_limit for write
+// ones; why for none_ext, with will_push (contention) or will_signal (resource) in server_will.
 struct OpenDelegation {
   DelegationType type = DelegationType::none;
   Stateid stateid;
@@ -170,7 +172,8 @@ struct OpenArgs {
 };
 template <class A>
 constexpr void describe(A& ar, OpenArgs& v) {
-  ar.fields("seqid access deny owner how claim", v.seqid, v.share_access, v.share_deny, v.owner, v.how, v.claim);
+  ar.fields("seqid access deny owner how claim", v.seqid, v.share_access, v.share_deny, v.owner, v.how,
+            v.claim);
 }
 
 struct OpenDowngradeResult {

@@ -19,7 +19,8 @@ struct AuthSysParms {
 };
 template <class A>
 constexpr void describe(A& ar, AuthSysParms& v) {
-  ar.fields("stamp machine uid gid", v.stamp, xdr::bounded(v.machine_name, machine_name_bytes_max), v.uid, v.gid);
+  ar.fields("stamp machine uid gid", v.stamp, xdr::bounded(v.machine_name, machine_name_bytes_max), v.uid,
+            v.gid);
   ar.count("gids", v.gid_count, auth_sys_gids_max);
   for (uint32_t i = 0; i < v.gid_count && i < auth_sys_gids_max; ++i) ar(v.gids[i]);
 }
@@ -29,8 +30,8 @@ enum class AuthFlavor : uint32_t { none = 0, sys = 1, gss = 6 };
 // callback_sec_parms4.
 struct CallbackSecParms {
   AuthFlavor flavor = AuthFlavor::none;
-  AuthSysParms sys;              // flavor sys
-  uint32_t gss_service = 0;      // flavor gss, with both handles
+  AuthSysParms sys;          // flavor sys
+  uint32_t gss_service = 0;  // flavor gss, with both handles
   ByteView gss_handle_server;
   ByteView gss_handle_client;
 };
@@ -40,7 +41,8 @@ constexpr void describe(A& ar, CallbackSecParms& v) {
   if (v.flavor == AuthFlavor::sys) ar.fields("sys", v.sys);
   if (v.flavor != AuthFlavor::gss) return;
   ar.fields("service handle_server handle_client", v.gss_service,
-            xdr::bounded(v.gss_handle_server, opaque_bytes_max), xdr::bounded(v.gss_handle_client, opaque_bytes_max));
+            xdr::bounded(v.gss_handle_server, opaque_bytes_max),
+            xdr::bounded(v.gss_handle_client, opaque_bytes_max));
 }
 
 // ---- EXCHANGE_ID ----
@@ -124,8 +126,9 @@ struct ExchangeIdResult {
 };
 template <class A>
 constexpr void describe(A& ar, ExchangeIdResult& v) {
-  ar.fields("clientid sequenceid flags state_protect server_owner scope impl_id", v.clientid, v.sequenceid, v.flags,
-            v.state_protect, v.server_owner, xdr::bounded(v.server_scope, opaque_bytes_max), v.impl_id);
+  ar.fields("clientid sequenceid flags state_protect server_owner scope impl_id", v.clientid, v.sequenceid,
+            v.flags, v.state_protect, v.server_owner, xdr::bounded(v.server_scope, opaque_bytes_max),
+            v.impl_id);
 }
 
 struct ExchangeIdArgs {
@@ -186,8 +189,8 @@ struct CreateSessionArgs {
 };
 template <class A>
 constexpr void describe(A& ar, CreateSessionArgs& v) {
-  ar.fields("clientid sequenceid flags fore back callback_program sec_parms", v.clientid, v.sequenceid, v.flags,
-            v.fore, v.back, v.callback_program, xdr::bounded(v.sec_parms, sec_parms_max));
+  ar.fields("clientid sequenceid flags fore back callback_program sec_parms", v.clientid, v.sequenceid,
+            v.flags, v.fore, v.back, v.callback_program, xdr::bounded(v.sec_parms, sec_parms_max));
 }
 
 using DestroySessionResult = NoBody<Op::destroy_session>;
@@ -216,7 +219,8 @@ constexpr void describe(A& ar, DestroyClientidArgs& v) {
 
 // channel_dir_from_client4 and, as a result, channel_dir_from_server4 (which has only the first three).
 enum class ChannelDirection : uint32_t { fore = 1, back = 2, fore_or_both = 3, back_or_both = 7 };
-inline constexpr ChannelDirection channel_both = ChannelDirection::fore_or_both;  // a result's "BOTH" is 3 as well
+inline constexpr ChannelDirection channel_both =
+    ChannelDirection::fore_or_both;  // a result's "BOTH" is 3 as well
 
 struct BindConnToSessionResult {
   static constexpr Op op = Op::bind_conn_to_session;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The small types that many operations share. Strings and opaques are views: after decoding they point into the
-// message, before encoding into the caller's memory; who keeps one longer copies it.
+// The small types that many operations share. Strings and opaques are views: after decoding they point into
+// the message, before encoding into the caller's memory; who keeps one longer copies it.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,20 @@
 #include <span>
 #include <string_view>
 
+#include "base/bytes.hpp"
 #include "nfs4/constants.hpp"
 #include "xdr/archive.hpp"
 #include "xdr/sequence.hpp"
 
 namespace nfsrdma::nfs4 {
 
-using ByteView = std::span<const std::byte>;
+using ByteView = base::ConstBytes;
 using Verifier = std::array<std::byte, verifier_bytes>;
 using SessionId = std::array<std::byte, session_id_bytes>;
 using ClientId = uint64_t;
 
-inline ByteView as_bytes(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-inline std::string_view as_text(ByteView bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+using base::bytes_of;
+using base::text_of;
 
 struct Stateid {
   uint32_t seqid = 0;
@@ -70,9 +67,9 @@ struct FileHandle {
   bool empty() const { return data.size == 0; }
   bool operator==(const FileHandle& o) const { return std::ranges::equal(bytes(), o.bytes()); }
   std::strong_ordering operator<=>(const FileHandle& o) const {
-    return as_text(bytes()).compare(as_text(o.bytes())) <=> 0;
+    return text_of(bytes()).compare(text_of(o.bytes())) <=> 0;
   }
-  size_t hash() const { return std::hash<std::string_view>{}(as_text(bytes())); }
+  size_t hash() const { return std::hash<std::string_view>{}(text_of(bytes())); }
 };
 template <class A>
 constexpr void describe(A& ar, FileHandle& v) {
@@ -216,8 +213,8 @@ struct ImplId {
 };
 template <class A>
 constexpr void describe(A& ar, ImplId& v) {
-  ar.fields("domain name date", xdr::bounded(v.domain, opaque_bytes_max), xdr::bounded(v.name, opaque_bytes_max),
-            v.date);
+  ar.fields("domain name date", xdr::bounded(v.domain, opaque_bytes_max),
+            xdr::bounded(v.name, opaque_bytes_max), v.date);
 }
 
 struct Ace {
@@ -231,7 +228,8 @@ constexpr void describe(A& ar, Ace& v) {
   ar.fields("type flag mask who", v.type, v.flag, v.mask, xdr::bounded(v.who, principal_bytes_max));
 }
 
-// fattr4 as it is on the wire: which attributes, and their values in ascending order. fattr.hpp gives it types.
+// fattr4 as it is on the wire: which attributes, and their values in ascending order. fattr.hpp gives it
+// types.
 struct Fattr {
   Bitmap mask;
   ByteView values;
@@ -253,7 +251,8 @@ constexpr void describe(A&, NoBody<OpValue>&) {}
 template <class A, class R>
 constexpr void describe_failure(A&, Status, R&) {}
 
-// One operation's result as it stands in a compound, after the operation number: the status and what goes with it.
+// One operation's result as it stands in a compound, after the operation number: the status and what goes
+// with it.
 template <class R>
 struct Outcome {
   Status status = Status::ok;

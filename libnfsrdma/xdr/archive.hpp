@@ -6,14 +6,15 @@
 //     ar.fields("stateid offset count", v.stateid, v.offset, v.count);
 //   }
 //
-// and Encoder, Decoder, Sizer, Printer and Generator all follow that description. Besides fields() an archive has
+// and Encoder, Decoder, Sizer, Printer and Generator all follow that description. Besides fields() an archive
+// has
 //   ar(a, b, c)                       the same without names for the trace
 //   bounded(view, max)                a variable-length item and its limit, as an argument of fields()
 //   ar.discriminant(name, v, {...})   a union's switch: only the listed values are legal
 //   ar.branch(name, v)                a union's switch with a default arm: every value is legal
 //   ar.count(name, n, max)            a count word whose elements the description handles itself
-//   ar.ddp(name, item, max)           an opaque that RPC-over-RDMA may move apart from the stream (RFC 8166, 3.4)
-//   ar.fail(fault)                    refuse the value
+//   ar.ddp(name, item, max)           an opaque that RPC-over-RDMA may move apart from the stream (RFC
+//   8166, 3.4) ar.fail(fault)                    refuse the value
 // Archives are single threaded and never own the bytes they work on.
 #pragma once
 
@@ -28,6 +29,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/bytes.hpp"
+
 namespace nfsrdma::xdr {
 
 // The first thing that went wrong in an archive; it stays, and everything after it is a no-op.
@@ -41,15 +44,16 @@ enum class Fault : uint8_t {
 };
 const char* to_string(Fault fault);
 
-// whole: every byte is in the stream. reduced: the first ddp() item is left out with its padding and goes by RDMA.
+// whole: every byte is in the stream. reduced: the first ddp() item is left out with its padding and goes by
+// RDMA.
 enum class Form : uint8_t { whole, reduced };
 
 inline constexpr uint32_t position_any = UINT32_MAX;
 
 // An opaque that may travel by RDMA. length always counts; inline_bytes is empty when the bytes are elsewhere
-// (in memory that only a Region can reach, or already placed by the peer). position is where the bytes start, or
-// would start, in the whole stream, counted from the archive's origin; decoders set it, encoders ignore it and
-// report their own.
+// (in memory that only a Region can reach, or already placed by the peer). position is where the bytes start,
+// or would start, in the whole stream, counted from the archive's origin; decoders set it, encoders ignore it
+// and report their own.
 struct DdpItem {
   uint32_t position = 0;
   uint32_t length = 0;
@@ -90,24 +94,10 @@ struct InlineBytes {
 constexpr uint32_t pad_bytes(uint32_t length) { return (0u - length) & 3u; }
 constexpr uint64_t padded_bytes(uint64_t length) { return (length + 3) & ~uint64_t{3}; }
 
-inline void store_u32(std::byte* p, uint32_t v) {
-  v = __builtin_bswap32(v);
-  std::memcpy(p, &v, sizeof v);
-}
-inline void store_u64(std::byte* p, uint64_t v) {
-  v = __builtin_bswap64(v);
-  std::memcpy(p, &v, sizeof v);
-}
-inline uint32_t load_u32(const std::byte* p) {
-  uint32_t v;
-  std::memcpy(&v, p, sizeof v);
-  return __builtin_bswap32(v);
-}
-inline uint64_t load_u64(const std::byte* p) {
-  uint64_t v;
-  std::memcpy(&v, p, sizeof v);
-  return __builtin_bswap64(v);
-}
+inline void store_u32(std::byte* p, uint32_t v) { base::store_be(p, v); }
+inline void store_u64(std::byte* p, uint64_t v) { base::store_be(p, v); }
+inline uint32_t load_u32(const std::byte* p) { return base::load_be<uint32_t>(p); }
+inline uint64_t load_u64(const std::byte* p) { return base::load_be<uint64_t>(p); }
 
 template <class T>
 inline constexpr bool is_word_v = std::is_same_v<T, uint32_t> || std::is_same_v<T, int32_t> ||
@@ -158,10 +148,10 @@ constexpr void item_optional(A& ar, std::optional<T>& v) {
 }
 
 // One item of any type that XDR knows, through the archive's primitives:
-//   word(uint32_t&) hyper(uint64_t&) flag(uint32_t&) presence(bool&) fixed(byte*, n) inline_bytes(size, data, max)
-//   opaque(span&, max) text(string_view&, max) sequence(list&, max)
-// Archives with writes_value set (Decoder, Generator) write into v; the others never modify it, which is why a
-// constant may be passed to them.
+//   word(uint32_t&) hyper(uint64_t&) flag(uint32_t&) presence(bool&) fixed(byte*, n) inline_bytes(size, data,
+//   max) opaque(span&, max) text(string_view&, max) sequence(list&, max)
+// Archives with writes_value set (Decoder, Generator) write into v; the others never modify it, which is why
+// a constant may be passed to them.
 template <class A, class T>
 constexpr void item(A& ar, T&& reference) {
   using V = std::remove_cvref_t<T>;

@@ -28,7 +28,8 @@ void Decoder::ddp(const char*, DdpItem& v, uint32_t max) {
     return;
   }
   if (length > max) return fail(Fault::limit);
-  if (out_of_band_->length != length && out_of_band_->length != padded_bytes(length)) return fail(Fault::mismatch);
+  if (out_of_band_->length != length && out_of_band_->length != padded_bytes(length))
+    return fail(Fault::mismatch);
   if (!ok()) return;
   v.position = position;
   v.length = length;

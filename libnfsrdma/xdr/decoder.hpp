@@ -50,16 +50,17 @@ class RawDecoder {
 
 // What a reduced stream's reader knows about the item that came by RDMA.
 struct OutOfBand {
-  // Bytes that came. A length word smaller by the item's padding only is accepted: peers may send the padding too.
+  // Bytes that came. A length word smaller by the item's padding only is accepted: peers may send the padding
+  // too.
   uint32_t length = 0;
   // In the whole stream from the decoder's origin (a read chunk's position), or position_any: the first ddp()
   // item (a write chunk, whose position only the responder knows).
   uint32_t position = position_any;
 };
 
-// Reads values from the caller's bytes. Variable-length items become views into those bytes, which must outlive
-// them. The first failure is kept in fault(); after it every read leaves zero, empty or false. Never reads outside
-// its bytes, whatever they hold.
+// Reads values from the caller's bytes. Variable-length items become views into those bytes, which must
+// outlive them. The first failure is kept in fault(); after it every read leaves zero, empty or false. Never
+// reads outside its bytes, whatever they hold.
 class Decoder {
  public:
   static constexpr bool writes_value = true;
@@ -90,7 +91,8 @@ class Decoder {
   void fields(const char*, Ts&&... items) {
     (*this)(items...);
   }
-  // An illegal value fails the archive and leaves the first legal one, so that the caller's switch stays defined.
+  // An illegal value fails the archive and leaves the first legal one, so that the caller's switch stays
+  // defined.
   template <class E>
   void discriminant(const char*, E& v, std::initializer_list<E> legal) {
     uint32_t raw = 0;
@@ -212,7 +214,8 @@ class Decoder {
     }
   }
   bool have(size_t bytes) {
-    if (static_cast<size_t>(end_ - at_) >= bytes) [[likely]] return true;
+    if (static_cast<size_t>(end_ - at_) >= bytes) [[likely]]
+      return true;
     fail(Fault::truncated);
     return false;
   }

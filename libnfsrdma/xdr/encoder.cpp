@@ -5,12 +5,18 @@ namespace nfsrdma::xdr {
 
 const char* to_string(Fault fault) {
   switch (fault) {
-    case Fault::none: return "none";
-    case Fault::overflow: return "buffer full";
-    case Fault::truncated: return "truncated";
-    case Fault::limit: return "item above its limit";
-    case Fault::value: return "illegal value";
-    case Fault::mismatch: return "length disagrees with the data that went by RDMA";
+    case Fault::none:
+      return "none";
+    case Fault::overflow:
+      return "buffer full";
+    case Fault::truncated:
+      return "truncated";
+    case Fault::limit:
+      return "item above its limit";
+    case Fault::value:
+      return "illegal value";
+    case Fault::mismatch:
+      return "length disagrees with the data that went by RDMA";
   }
   return "unknown fault";
 }

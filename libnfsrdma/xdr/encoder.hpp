@@ -41,13 +41,14 @@ class RawEncoder {
   std::byte* at_;
 };
 
-// Writes values into the caller's buffer. The first failure is kept in fault() and stops everything after it; what
-// was written before stays. Copies what it is given: nothing of the values is referenced later.
+// Writes values into the caller's buffer. The first failure is kept in fault() and stops everything after it;
+// what was written before stays. Copies what it is given: nothing of the values is referenced later.
 class Encoder {
  public:
   static constexpr bool writes_value = false;
 
-  // In the reduced form the first ddp() item's bytes and padding are left out and recorded; later ones are written.
+  // In the reduced form the first ddp() item's bytes and padding are left out and recorded; later ones are
+  // written.
   explicit Encoder(std::span<std::byte> out, Form form = Form::whole)
       : begin_(out.data()), at_(out.data()), end_(out.data() + out.size()), form_(form) {}
 
@@ -167,7 +168,8 @@ class Encoder {
     }
   }
   bool room(size_t bytes) {
-    if (static_cast<size_t>(end_ - at_) >= bytes) [[likely]] return true;
+    if (static_cast<size_t>(end_ - at_) >= bytes) [[likely]]
+      return true;
     fail(Fault::overflow);
     return false;
   }

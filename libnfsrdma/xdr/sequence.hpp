@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variable-length lists of described items without heap memory: a list is a view, either of the caller's items
-// (to encode) or of encoded bytes that a Decoder has checked and that are decoded again while iterating.
+// Variable-length lists of described items without heap memory: a list is a view, either of the caller's
+// items (to encode) or of encoded bytes that a Decoder has checked and that are decoded again while
+// iterating.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace nfsrdma::xdr {
 // counted: T<>, a count and the items. linked: "1 item 1 item ... 0", XDR's optional-pointer list.
 enum class ListForm : uint8_t { counted, linked };
 
-// A view; the items or bytes belong to someone else and must outlive it. for (T item : list) copies each item out.
+// A view; the items or bytes belong to someone else and must outlive it. for (T item : list) copies each item
+// out.
 template <class T, ListForm FormValue>
 class List {
  public:
