@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// NFSRDMA_API for the C++ headers; the C header takes it from export.h itself.
 #pragma once
 
-// Marks what the shared library exports; everything else is hidden.
-#define NFSRDMA_API __attribute__((visibility("default")))
+#include "nfsrdma/export.h"
