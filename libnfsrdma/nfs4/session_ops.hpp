@@ -282,6 +282,7 @@ struct SequenceArgs {
   uint32_t slotid = 0;
   uint32_t highest_slotid = 0;
   bool cache_this = false;
+  bool operator==(const SequenceArgs&) const = default;
 };
 template <class A>
 constexpr void describe(A& ar, SequenceArgs& v) {
