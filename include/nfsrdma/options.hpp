@@ -22,6 +22,7 @@ enum class ProviderKind : uint8_t {
 enum class Protocol : uint8_t { rdma, tcp };
 enum class RetryPolicy : uint8_t { hard, soft, softerr };
 enum class Switch : uint8_t { automatic, off, on };
+enum class LookupCache : uint8_t { all, none, positive };
 
 struct Options {
   // where
@@ -55,6 +56,12 @@ struct Options {
   // caching (seconds; used by the mount)
   uint32_t acregmin_s = 3, acregmax_s = 60, acdirmin_s = 30, acdirmax_s = 60;
   bool noac = false;
+  LookupCache lookup_cache = LookupCache::all;
+  bool close_to_open = true;      // attributes fetched at open, data flushed at close
+  Switch rdirplus = Switch::automatic;
+  // mounting
+  bool background = false;        // bg
+  int32_t retry_min = -1;         // minutes of trying to mount; -1 = not given: one try
   // this process
   uint32_t loops = 0;             // io threads; 0 = at least 2, at most nconnect or the number of cores
   int32_t spin_us = -1;           // polling before sleep; -1 = 20 where cores are free, else 0
@@ -66,6 +73,7 @@ struct Options {
   // words of the VFS and of libfuse, kept in order for whoever mounts ("ro", "nosuid", "allow_other")
   std::vector<std::string> mount_words;
 
+  bool operator==(const Options&) const = default;
   uint16_t effective_port() const { return port ? port : protocol == Protocol::tcp ? uint16_t{2049} : uint16_t{20049}; }
 };
 
@@ -73,21 +81,24 @@ enum class OptionVerdict : uint8_t { honour, map, accept, silent, refuse, vfs };
 
 struct OptionInfo {
   std::string_view name;
-  std::string_view value;         // "" flag, "N", "N|M", "WORD", "a|b|c", "PATH"
+  std::string_view value;         // "" flag, "N" number, "SIZE" number with k, m or g, "WORD", "PATH", "a|b|c"
   std::string_view default_text;
   OptionVerdict verdict;
   std::string_view help;          // one line
 };
 
+// A name ending in "*" stands for every word that begins so ("x-*").
 NFSRDMA_API std::span<const OptionInfo> option_table();
 
 // Applies a comma-separated list ("vers=4.1,nconnect=4,ro"). EINVAL, origin usage: which word, what it takes. With
 // sloppy unknown words go to options.accepted instead.
 NFSRDMA_API Result<void> apply_option_list(Options& options, std::string_view list, bool sloppy = false);
-// "host:/path", "[::1]:/path".
+// "host:/path", "[::1]:/path", or a URL as parse_url takes it, whose arguments then apply to the options given.
 NFSRDMA_API Result<void> apply_source(Options& options, std::string_view source);
-// nfsrdma://[user@]host[:port]/path[?option=value&...], %xx escapes; every option is an argument.
+// nfsrdma://[uid@]host[:port]/path[?option=value&...], %xx escapes; every option is an argument. A "#" has no special
+// meaning; "?" in a path and "&" in a value are written %3F and %26. EINVAL, origin usage.
 NFSRDMA_API Result<Options> parse_url(std::string_view url);
+// The URL that parse_url turns into the same options; what has its default value is left out.
 NFSRDMA_API std::string format_url(const Options& options);
 
 }  // namespace nfsrdma
