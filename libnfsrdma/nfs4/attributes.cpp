@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "xdr/printer.hpp"
+
 namespace nfsrdma::nfs4 {
 namespace {
 
@@ -280,6 +282,61 @@ bool encode_fattr(const Bitmap& mask, const Attributes& values, std::span<std::b
   out.mask.trim();
   out.values = encoder.written();
   return typed && encoder.ok();
+}
+
+namespace {
+
+// Passes an attribute's name on to the printer: its description gives the value alone.
+class NamedPrinter {
+ public:
+  NamedPrinter(xdr::Printer& printer, const char* name) : printer_(printer), name_(name) {}
+  template <class T>
+  void operator()(T&& value) {
+    printer_.field(name_, value);
+  }
+
+ private:
+  xdr::Printer& printer_;
+  const char* name_;
+};
+
+}  // namespace
+
+void print_to(xdr::Printer& printer, const Fattr& fattr) {
+  Attributes values;
+  const FattrRead read = decode_fattr(fattr, values);
+  printer.literal("{");
+  for_each_bit(values.present, [&](uint32_t number) {
+    NamedPrinter named(printer, table[number].name);
+    return describe_attribute(named, number, values);
+  });
+  printer.literal(read == FattrRead::complete ? "}" : " ?}");
+}
+
+namespace {
+
+template <class F>
+void print_bits(xdr::Printer& printer, const Bitmap& mask, F&& name_of) {
+  std::string text = "<";
+  for_each_bit(mask, [&](uint32_t number) {
+    if (text.size() > 1) text += ',';
+    text += name_of(number);
+    return true;
+  });
+  printer.literal(text + '>');
+}
+
+}  // namespace
+
+void print_to(xdr::Printer& printer, const Bitmap& mask) {
+  print_bits(printer, mask, [](uint32_t number) {
+    const AttributeInfo* info = attribute_info(number);
+    return info ? std::string(info->name) : std::to_string(number);
+  });
+}
+
+void print_to(xdr::Printer& printer, const BitSet& bits) {
+  print_bits(printer, bits, [](uint32_t number) { return std::to_string(number); });
 }
 
 }  // namespace nfsrdma::nfs4

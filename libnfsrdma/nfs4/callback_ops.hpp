@@ -99,7 +99,7 @@ struct CbRecallAnyArgs {
   static constexpr CbOp op = CbOp::recall_any;
   using Result = CbRecallAnyResult;
   uint32_t objects_to_keep = 0;
-  Bitmap type_mask;  // recall_any_bit
+  BitSet type_mask;  // recall_any_bit
 };
 template <class A>
 constexpr void describe(A& ar, CbRecallAnyArgs& v) {

@@ -51,8 +51,8 @@ enum class StateProtect : uint32_t { none = 0, mach_cred = 1, ssv = 2 };
 
 // state_protect_ops4.
 struct StateProtectOps {
-  Bitmap must_enforce;
-  Bitmap must_allow;
+  BitSet must_enforce;
+  BitSet must_allow;
 };
 template <class A>
 constexpr void describe(A& ar, StateProtectOps& v) {

@@ -17,6 +17,10 @@
 #include "xdr/archive.hpp"
 #include "xdr/sequence.hpp"
 
+namespace nfsrdma::xdr {
+class Printer;
+}
+
 namespace nfsrdma::nfs4 {
 
 using ByteView = base::ConstBytes;
@@ -135,6 +139,11 @@ constexpr void describe(A& ar, Bitmap& v) {
   for (uint32_t i = 0; i < v.count && i < bitmap_words_max; ++i) ar(v.words[i]);
 }
 
+// A bitmap4 of anything but attributes: operations, callback kinds.
+struct BitSet : Bitmap {
+  using Bitmap::Bitmap;
+};
+
 struct Time {
   int64_t seconds = 0;
   uint32_t nanoseconds = 0;
@@ -238,6 +247,11 @@ template <class A>
 constexpr void describe(A& ar, Fattr& v) {
   ar.fields("mask values", v.mask, xdr::bounded(v.values, attribute_bytes_max));
 }
+// For traces: the attributes by name, "{type=1 size=4096}"; a fattr4 that does not decode ends in "?". A mask
+// of attributes prints as their names.
+void print_to(xdr::Printer& printer, const Fattr& fattr);
+void print_to(xdr::Printer& printer, const Bitmap& mask);
+void print_to(xdr::Printer& printer, const BitSet& bits);
 
 // Arguments or results that are nothing at all (beyond the operation number and the status).
 template <auto OpValue>
