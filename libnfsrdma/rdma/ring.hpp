@@ -18,6 +18,7 @@ class Ring {
   T& front() { return slots_[head_ & mask_]; }
   T& back() { return slots_[(tail_ - 1) & mask_]; }
   T& operator[](size_t i) { return slots_[(head_ + i) & mask_]; }
+  const T& operator[](size_t i) const { return slots_[(head_ + i) & mask_]; }
   T& push(T value) {
     if (size() == slots_.size()) reserve(slots_.size() + 1);
     T& slot = slots_[tail_++ & mask_];
