@@ -110,6 +110,14 @@ struct FixedArray : std::false_type {};
 template <class T, size_t N>
 struct FixedArray<std::array<T, N>> : std::true_type {};
 template <class T>
+struct ElementOf {
+  using type = void;
+};
+template <class T, size_t N>
+struct ElementOf<std::array<T, N>> {
+  using type = T;
+};
+template <class T>
 struct OptionalItem : std::false_type {};
 template <class T>
 struct OptionalItem<std::optional<T>> : std::true_type {};

@@ -47,38 +47,18 @@ class Printer {
   // Appends "name=value", or the value alone when the name is empty.
   template <class T>
   void field(std::string_view name, T&& v) {
-    using V = std::remove_cvref_t<T>;
-    constexpr bool structure = !is_word_v<V> && !is_hyper_v<V> && !std::is_same_v<V, bool> &&
-                               !FixedArray<V>::value && !OptionalItem<V>::value && !BoundedItem<V>::value &&
-                               !InlineItem<V>::value;
     space();
     if (!name.empty()) {
       text_ += name;
       text_ += '=';
     }
-    if constexpr (requires { print_to(*this, v); }) {
-      print_to(*this, v);
-    } else if constexpr (requires {
-                           { to_string(v) } -> std::convertible_to<std::string_view>;
-                         }) {
-      text_ += to_string(v);
-    } else if constexpr (std::is_same_v<V, int64_t> || std::is_same_v<V, int32_t>) {
-      text_ += std::to_string(v);
-    } else if constexpr (structure) {
-      if (!name.empty()) text_ += '{';
-      item(*this, v);
-      if (!name.empty()) text_ += '}';
-    } else {
-      item(*this, v);
-    }
+    value(v, !name.empty());
   }
 
   // Primitives that item() calls.
   void word(uint32_t v) { text_ += std::to_string(v); }
   void flag(uint32_t v) { text_ += v ? "true" : "false"; }
-  void presence(bool v) {
-    if (!v) text_ += "none";
-  }
+  void presence(bool) {}
   void hyper(uint64_t v) { text_ += std::to_string(v); }
   void fixed(const std::byte* bytes, size_t n) { hex({bytes, n}); }
   void inline_bytes(uint32_t size, const std::byte* bytes, uint32_t) { hex({bytes, size}); }
@@ -90,16 +70,44 @@ class Printer {
     uint32_t left = elements_max;
     for (const T& element : list) {
       if (left-- == 0) {
-        text_ += " ...";
+        literal(" ...");
         break;
       }
-      field({}, element);
+      space();
+      value(element, true);
     }
     text_ += ']';
     if (list.size() > elements_max) text_ += "(" + std::to_string(list.size()) + ")";
   }
 
  private:
+  // braces: around structures.
+  template <class T>
+  void value(T&& v, bool braces) {
+    using V = std::remove_cvref_t<T>;
+    if constexpr (requires { print_to(*this, v); }) {
+      print_to(*this, v);
+    } else if constexpr (requires {
+                           { to_string(v) } -> std::convertible_to<std::string_view>;
+                         }) {
+      text_ += to_string(v);
+    } else if constexpr (std::is_same_v<V, int64_t> || std::is_same_v<V, int32_t>) {
+      text_ += std::to_string(v);
+    } else if constexpr (OptionalItem<V>::value) {
+      v ? value(*v, true) : literal("none");
+    } else if constexpr (FixedArray<V>::value && !std::is_same_v<typename ElementOf<V>::type, std::byte>) {
+      text_ += '[';
+      for (const auto& element : v) field({}, element);
+      text_ += ']';
+    } else if constexpr (requires { describe(*this, const_cast<V&>(v)); }) {
+      if (braces) text_ += '{';
+      item(*this, v);
+      if (braces) text_ += '}';
+    } else {
+      item(*this, v);
+    }
+  }
+
   static constexpr uint32_t elements_max = 16;
   static std::string_view next_name(std::string_view& rest);
   void space();

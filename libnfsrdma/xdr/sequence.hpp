@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "xdr/decoder.hpp"
 
@@ -23,8 +24,14 @@ class List {
   static constexpr ListForm form = FormValue;
 
   constexpr List() = default;
-  constexpr List(std::span<const T> items)
-      : items_(items.data()), count_(static_cast<uint32_t>(items.size())) {}
+  // From anything that is a contiguous row of T: an array, a vector, a span.
+  template <class Row>
+  requires(std::is_convertible_v<Row&&, std::span<const T>> &&
+           !std::is_same_v<std::remove_cvref_t<Row>, List>) constexpr List(Row&& row) {
+    const std::span<const T> items = row;
+    items_ = items.data();
+    count_ = static_cast<uint32_t>(items.size());
+  }
   // bytes: `count` encoded items, for linked lists each after its word 1, without the count or the final 0.
   // They must have come from a Decoder or Encoder for this type: iteration trusts them.
   static constexpr List from_encoded(std::span<const std::byte> bytes, uint32_t count) {
