@@ -10,7 +10,8 @@ using namespace nfsrdma;
 namespace {
 
 void check_error(const Error& error) {
-  if (error.origin() != ErrorOrigin::usage || error.text().empty() || error.text().size() > 1000) std::abort();
+  if (error.origin() != ErrorOrigin::usage || error.text().empty() || error.text().size() > 1000)
+    std::abort();
   for (char c : error.text())
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) std::abort();
 }
@@ -28,8 +29,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   if (options.nconnect < 1 || options.nconnect > 16) std::abort();
-  if (options.rsize_bytes < 1024 || options.rsize_bytes > 1u << 20 || options.rsize_bytes % 1024) std::abort();
-  if (options.wsize_bytes < 1024 || options.wsize_bytes > 1u << 20 || options.wsize_bytes % 1024) std::abort();
+  if (options.rsize_bytes < 1024 || options.rsize_bytes > 1u << 20 || options.rsize_bytes % 1024)
+    std::abort();
+  if (options.wsize_bytes < 1024 || options.wsize_bytes > 1u << 20 || options.wsize_bytes % 1024)
+    std::abort();
   if (options.inline_bytes < 1024 || options.inline_bytes % 1024 || options.credits == 0) std::abort();
   if (options.acregmin_s > options.acregmax_s || options.acdirmin_s > options.acdirmax_s) std::abort();
   if (options.client_id.size() > 1024 || options.connect_timeout_ms == 0) std::abort();

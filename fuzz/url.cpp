@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto first = parse_url({reinterpret_cast<const char*>(data), size});
   if (!first) {
     const Error& error = first.error();
-    if (error.origin() != ErrorOrigin::usage || error.text().empty() || error.text().size() > 1000) std::abort();
+    if (error.origin() != ErrorOrigin::usage || error.text().empty() || error.text().size() > 1000)
+      std::abort();
     for (char c : error.text())
       if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) std::abort();
     return 0;
@@ -21,6 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto second = parse_url(url);
   if (!second || format_url(*second) != url) std::abort();
   if (second->host != first->host || second->path != first->path) std::abort();
-  if (second->effective_port() != first->effective_port() || second->nconnect != first->nconnect) std::abort();
+  if (second->effective_port() != first->effective_port() || second->nconnect != first->nconnect)
+    std::abort();
   return 0;
 }

@@ -16,7 +16,8 @@ struct ConnectionStats {
   bool up = false;
   std::string path;      // "iwarp 127.0.0.1:20049 inline 4096/4096 credits 64 crc off ..."
   uint64_t source_port = 0, bind_count = 0, connect_count = 0, connect_time_ms = 0, idle_time_s = 0;
-  uint64_t sends = 0, receives = 0, bad_xids = 0, backlog_sum = 0;
+  uint64_t sends = 0, receives = 0, bad_xids = 0;
+  uint64_t in_flight_sum = 0, backlog_sum = 0;  // calls in flight and waiting, summed at each send
   uint64_t read_chunks = 0, write_chunks = 0, reply_chunks = 0;
   uint64_t rdma_request_bytes = 0, rdma_reply_bytes = 0, pullup_bytes = 0, fixup_bytes = 0, hardway_register = 0;
   uint64_t failed_marshal = 0, bad_replies = 0, nomsg_calls = 0;
@@ -49,9 +50,12 @@ struct Stats {
   std::vector<OperationStats> operations;
 };
 
+// Renderers, any thread. What comes from the server is escaped, so that it makes no line or column of its own.
 // The text of /proc/self/mountstats for one mount: `device SERVER:PATH mounted on DIR with fstype nfs4 statvers=1.1`...
 NFSRDMA_API std::string render_mountstats(const Stats& stats, const std::string& mount_point);
+// One JSON object with every counter; "schema" is raised when a name changes its meaning. No newline.
 NFSRDMA_API std::string render_json(const Stats& stats);
+// "xprt:\trdma " and 27 numbers, or "xprt:\ttcp " and 13, in the kernel's order; without tab in front and newline.
 NFSRDMA_API std::string render_xprt_line(const ConnectionStats& connection);
 
 }  // namespace nfsrdma

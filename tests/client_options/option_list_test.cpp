@@ -157,13 +157,15 @@ TEST(OptionList, AddressesAndDevices) {
   EXPECT_EQ(taken("srcaddr=fd00::8").source_address, "fd00::8");
   EXPECT_THAT(refusal("srcaddr=myhost"), HasSubstr("numeric local address"));
   EXPECT_EQ(taken("rdma_dev=mlx5_0/1").rdma_device, "mlx5_0/1");
-  for (const char* wrong : {"rdma_dev=", "rdma_dev=/1", "rdma_dev=a/0", "rdma_dev=a/x", "rdma_dev=../x"}) refusal(wrong);
+  for (const char* wrong : {"rdma_dev=", "rdma_dev=/1", "rdma_dev=a/0", "rdma_dev=a/x", "rdma_dev=../x"})
+    refusal(wrong);
 }
 
 TEST(OptionList, ConnectTimeout) {
   EXPECT_EQ(taken("connect_timeout=3").connect_timeout_ms, 3000u);
   EXPECT_EQ(taken("connect_timeout=250ms").connect_timeout_ms, 250u);
-  for (const char* wrong : {"connect_timeout=0", "connect_timeout=ms", "connect_timeout=3601", "connect_timeout=1s"})
+  for (const char* wrong :
+       {"connect_timeout=0", "connect_timeout=ms", "connect_timeout=3601", "connect_timeout=1s"})
     refusal(wrong);
 }
 
@@ -190,8 +192,8 @@ TEST(Source, UrlKeepsWhatWasSetBefore) {
 }
 
 TEST(Source, Refusals) {
-  for (const char* wrong : {"", "/export", "host", "host:", "host:export", ":/export", "fd00::1:/x", "[fd00::1]/x",
-                            "[nonsense:]:/x", "ho st:/x", "nfs://host/x", "[]:/x"}) {
+  for (const char* wrong : {"", "/export", "host", "host:", "host:export", ":/export", "fd00::1:/x",
+                            "[fd00::1]/x", "[nonsense:]:/x", "ho st:/x", "nfs://host/x", "[]:/x"}) {
     Options o;
     auto r = apply_source(o, wrong);
     ASSERT_FALSE(r) << wrong;

@@ -61,7 +61,8 @@ TEST(Url, Escapes) {
   EXPECT_EQ(parsed("nfsrdma://h/a#b+c").path, "/a#b+c");
   EXPECT_EQ(parsed("nfsrdma://h/?client_id=a%26b%3Dc%2Cd").client_id, "a&b=c,d");
   EXPECT_EQ(parsed("nfsrdma://h/?nconn%65ct=3").nconnect, 3u);
-  for (const char* wrong : {"nfsrdma://h/%", "nfsrdma://h/%4", "nfsrdma://h/%zz", "nfsrdma://h/?client_id=%g1"})
+  for (const char* wrong :
+       {"nfsrdma://h/%", "nfsrdma://h/%4", "nfsrdma://h/%zz", "nfsrdma://h/?client_id=%g1"})
     EXPECT_THAT(refusal(wrong), HasSubstr("%20"));
   EXPECT_THAT(refusal("nfsrdma://h/a%00b"), HasSubstr("zero byte"));
   EXPECT_THAT(refusal("nfsrdma://h/?client_id=a%00b"), HasSubstr("zero byte"));
