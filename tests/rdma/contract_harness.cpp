@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/rdma/contract_harness.hpp"
 
-#include <poll.h>
 #include <stdlib.h>
 
 #include <algorithm>
@@ -13,6 +12,8 @@ constexpr TimeNs patience_ns = base::seconds(8);
 constexpr TimeNs settle_ns = base::ms(60);
 
 }  // namespace
+
+void PrintTo(const ContractProvider& provider, std::ostream* out) { *out << provider.name; }
 
 SocketAddress loopback() { return *SocketAddress::parse("127.0.0.1", 0); }
 
@@ -185,6 +186,19 @@ Result<void> ContractTest::tagged(End& from, Opcode op, uint64_t id, std::vector
   auto posted = from.qp->post_send({&request, 1});
   from.qp->flush();
   return posted;
+}
+
+Result<Exposure> ContractTest::expose(End& end, Memory& memory, uint64_t offset, uint32_t length, Purpose purpose) {
+  constexpr uint64_t heard = 9101, told = 9102;
+  End& other = &end == &client_ ? server_ : client_;
+  auto exposure = end.qp->expose(*memory, offset, length, purpose);
+  ReceiveRequest empty;
+  empty.id = heard;
+  if (!exposure || !other.qp->post_receive({&empty, 1}) || !tagged(end, Opcode::send, told, {}, {})) return exposure;
+  EXPECT_TRUE(until([&] { return other.find(heard) && end.find(told); }));
+  for (End* side : {&client_, &server_})
+    std::erase_if(side->seen, [](const Completion& c) { return c.id == heard || c.id == told; });
+  return exposure;
 }
 
 bool ContractTest::fence(End& end, const Exposure& exposure, uint64_t id) {

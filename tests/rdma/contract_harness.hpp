@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,8 +25,10 @@ struct ContractProvider {
   std::function<std::shared_ptr<Provider>()> make;
   SocketAddress address;       // to listen on, port 0
   bool can_refuse = true;      // a port without a listener is reported as refused
+  size_t private_data_max = 196;  // of a connect request
   bool faithful_memory = true; // revocation is immediate; false: the pair is torn down instead
 };
+void PrintTo(const ContractProvider& provider, std::ostream* out);
 std::vector<ContractProvider> contract_providers();
 SocketAddress loopback();
 
@@ -101,6 +103,8 @@ class ContractTest : public testing::TestWithParam<ContractProvider> {
   Result<void> receive(End& at, uint64_t id, Memory& memory, uint64_t offset, uint32_t length);
   Result<void> tagged(End& from, Opcode op, uint64_t id, std::vector<Sge> pieces, RemoteSegment remote,
                       bool signaled = true);
+  // expose(), and a Send to the other end behind it: an exposure is good from the next post_send on.
+  Result<Exposure> expose(End& end, Memory& memory, uint64_t offset, uint32_t length, Purpose purpose);
   // fence(), and its completion where it needs one.
   bool fence(End& end, const Exposure& exposure, uint64_t id);
   // One empty Send from the client so that the server may speak (an iWARP responder waits for it).

@@ -50,7 +50,10 @@ bool LoopCompletionQueue::arm() {
 TimeNs LoopCompletionQueue::deadline_ns() const {
   std::lock_guard lock(fabric_->mutex);
   TimeNs earliest = base::never_ns;
-  for (const LoopQueuePair* pair : waiting_) earliest = std::min(earliest, pair->deadline_ns());
+  for (const LoopQueuePair* pair : waiting_) {
+    // A time-out counts from the first poll() that sees it.
+    earliest = std::min(earliest, pair->deadline_ns() == base::never_ns ? 0 : pair->deadline_ns());
+  }
   return earliest;
 }
 

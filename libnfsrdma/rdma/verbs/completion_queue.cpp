@@ -138,7 +138,10 @@ void VerbsCompletionQueue::call_soon(VerbsQueuePair& pair) {
   if (std::find(soon_.begin(), soon_.end(), &pair) == soon_.end()) soon_.push_back(&pair);
 }
 
-void VerbsCompletionQueue::forget(VerbsQueuePair& pair) { std::erase(soon_, &pair); }
+void VerbsCompletionQueue::forget(VerbsQueuePair& pair) {
+  std::erase(soon_, &pair);
+  ready_.remove_if([&](const Ready& ready) { return ready.owner == &pair; });
+}
 
 void VerbsCompletionQueue::call_at(TimeNs when_ns) { next_timer_ns_ = std::min(next_timer_ns_, when_ns); }
 
@@ -171,23 +174,25 @@ void VerbsCompletionQueue::run_steps() {
   }
 }
 
-size_t VerbsCompletionQueue::poll_hardware(HardwareQueue& queue, std::span<Completion> out, bool* emptied) {
+// Polls at most poll_batch completions into out, which has room for as many.
+size_t VerbsCompletionQueue::poll_hardware(HardwareQueue& queue, Ready* out, bool* emptied) {
   ibv_wc batch[poll_batch];
-  int wanted = static_cast<int>(std::min<size_t>(out.size(), poll_batch));
-  int got = ibv_poll_cq(queue.cq, wanted, batch);
-  *emptied = got < wanted;
+  int got = ibv_poll_cq(queue.cq, poll_batch, batch);
+  *emptied = got < poll_batch;
   size_t n = 0;
   for (int i = 0; i < got; i++) {
     WorkId work(batch[i].wr_id);
     if (work.slot() >= slots_.size()) continue;
     Slot& slot = slots_[work.slot()];
-    if (slot.pair && slot.generation == work.generation() && slot.pair->translate(batch[i], out[n])) n++;
+    if (!slot.pair || slot.generation != work.generation()) continue;
+    out[n].owner = slot.pair;
+    if (slot.pair->translate(batch[i], out[n].completion)) n++;
   }
   return n;
 }
 
 void VerbsCompletionQueue::drain(HardwareQueue& queue) {
-  Completion batch[poll_batch];
+  Ready batch[poll_batch];
   for (bool emptied = false; !emptied;) {
     size_t n = poll_hardware(queue, batch, &emptied);
     for (size_t i = 0; i < n; i++) ready_.push(batch[i]);
@@ -205,10 +210,17 @@ size_t VerbsCompletionQueue::poll(TimeNs now_ns, std::span<Completion> out) {
   }
   run_timers(now_ns);
   run_steps();
+  for (auto& queue : hardware_) {
+    Ready batch[poll_batch];
+    bool emptied = ready_.size() >= out.size();
+    while (!emptied) {
+      size_t n = poll_hardware(*queue, batch, &emptied);
+      for (size_t i = 0; i < n; i++) ready_.push(batch[i]);
+      emptied |= ready_.size() >= out.size();
+    }
+  }
   size_t n = 0;
-  for (; n < out.size() && !ready_.empty(); ready_.pop()) out[n++] = ready_.front();
-  for (size_t i = 0; i < hardware_.size(); i++)
-    for (bool emptied = false; !emptied && n < out.size();) n += poll_hardware(*hardware_[i], out.subspan(n), &emptied);
+  for (; n < out.size() && !ready_.empty(); ready_.pop()) out[n++] = ready_.front().completion;
   return n;
 }
 

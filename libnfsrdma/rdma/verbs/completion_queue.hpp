@@ -75,10 +75,11 @@ class VerbsCompletionQueue final : public CompletionQueue {
   // Takes what the hardware queue holds into the ready ring, so that a queue pair can be destroyed with no
   // completion of it left behind.
   void drain(HardwareQueue& queue);
-  void push(const Completion& completion) { ready_.push(completion); }
+  void push(VerbsQueuePair& owner, const Completion& completion) { ready_.push({&owner, completion}); }
   // The queue pair wants its step() called in the next poll().
   void call_soon(VerbsQueuePair& pair);
-  void forget(VerbsQueuePair& pair);
+  void forget(VerbsQueuePair& pair);  // nothing of it is delivered or called any more
+  void look_for_events() { cm_ready_ = channel_ != nullptr; }
   void call_at(TimeNs when_ns);  // all queue pairs' on_timer() is called then
   bool watch(int fd, EventSource& source, uint32_t events);
   void unwatch(int fd);
@@ -90,7 +91,11 @@ class VerbsCompletionQueue final : public CompletionQueue {
   bool gather();
   void run_timers(TimeNs now_ns);
   void run_steps();
-  size_t poll_hardware(HardwareQueue& queue, std::span<Completion> out, bool* emptied);
+  struct Ready {
+    VerbsQueuePair* owner = nullptr;
+    Completion completion;
+  };
+  size_t poll_hardware(HardwareQueue& queue, Ready* out, bool* emptied);
 
   struct Slot {
     VerbsQueuePair* pair = nullptr;
@@ -114,7 +119,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   std::vector<std::unique_ptr<HardwareQueue>> hardware_;
   std::vector<Slot> slots_;
   std::vector<VerbsQueuePair*> soon_;
-  Ring<Completion> ready_;
+  Ring<Ready> ready_;
   TimeNs gathered_ns_ = 0;
   TimeNs next_timer_ns_ = base::never_ns;
   bool cm_ready_ = false;

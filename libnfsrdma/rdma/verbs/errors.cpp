@@ -59,9 +59,8 @@ Error no_listener(const Attempt& attempt) {
 
 Error consumer_reject(const Attempt& attempt, const CmEvent& event) {
   return failure(ECONNREFUSED, attempt,
-                 base::text("rejected by the service that listens there (status %d, %zu bytes of private data); the "
-                            "server's log has its reason",
-                            event.status, event.private_bytes));
+                 base::text("rejected by the service that listens there (status %d%s); the server's log has its reason",
+                            event.status, describe_private_data(event.data()).c_str()));
 }
 
 Error rejection(const Attempt& attempt, const CmEvent& event) {

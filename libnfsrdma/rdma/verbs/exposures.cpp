@@ -3,24 +3,31 @@
 
 #include <errno.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/log.hpp"
 
 namespace nfsrdma::rdma::verbs {
+namespace {
+
+constexpr uint32_t resting_min = 32;
+
+}  // namespace
 
 Result<uint32_t> Exposures::take(const VerbsRegion& region) {
-  if (free_.empty()) {
+  // An entry rests before it is used again, for its key has only 256 different values.
+  if (free_.empty() || entries_.size() < std::min(entries_max_, resting_min)) {
     if (entries_.size() >= entries_max_)
       return Error(ENOBUFS, ErrorOrigin::local, base::text("all %u exposures of the queue pair are taken", entries_max_));
     ibv_mw* window = windows_ ? ibv_alloc_mw(pd_, IBV_MW_TYPE_2) : nullptr;
     if (windows_ && !window)
       return Error(ENOBUFS, ErrorOrigin::local, base::text("the device gives no memory window: %s", strerror(errno)));
-    free_.push_back(static_cast<uint32_t>(entries_.size()));
+    free_.push(static_cast<uint32_t>(entries_.size()));
     entries_.push_back({window, nullptr, window ? window->rkey : 0, State::free});
   }
-  uint32_t index = free_.back();
-  free_.pop_back();
+  uint32_t index = free_.front();
+  free_.pop();
   Entry& entry = entries_[index];
   entry.region = &region;
   entry.state = State::live;
@@ -36,13 +43,9 @@ Exposures::Entry* Exposures::find(const Exposure& exposure) {
   return entry.state == State::live && entry.key == exposure.key ? &entry : nullptr;
 }
 
-bool Exposures::invalidated(uint32_t key) {
-  for (uint32_t i = 0; i < entries_.size(); i++) {
-    if (entries_[i].state == State::free || entries_[i].key != key) continue;
-    if (entries_[i].state == State::live) release(i);
-    return true;
-  }
-  return false;
+void Exposures::invalidated(uint32_t key) {
+  for (uint32_t i = 0; i < entries_.size(); i++)
+    if (entries_[i].state == State::live && entries_[i].key == key) return release(i);
 }
 
 void Exposures::start_fence(uint32_t index) { entries_[index].state = State::fencing; }
@@ -53,8 +56,11 @@ void Exposures::release(uint32_t index) {
   if (entry.state == State::free) return;
   entry.state = State::free;
   entry.region = nullptr;
-  if (windows_) bound_--;
-  free_.push_back(index);
+  if (windows_) {
+    entry.window->rkey = entry.key;  // posted requests read it: not earlier than the bind has gone
+    bound_--;
+  }
+  free_.push(index);
 }
 
 bool Exposures::names_revoked() const {

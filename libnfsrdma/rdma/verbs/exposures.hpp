@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "rdma/ring.hpp"
 #include "rdma/verbs/region.hpp"
 
 namespace nfsrdma::rdma::verbs {
@@ -21,7 +22,9 @@ class Exposures {
     State state = State::free;
   };
 
-  Exposures(ibv_pd* pd, bool windows, uint32_t entries_max) : pd_(pd), windows_(windows), entries_max_(entries_max) {}
+  Exposures(ibv_pd* pd, bool windows, uint32_t entries_max) : pd_(pd), windows_(windows), entries_max_(entries_max), free_(entries_max) {
+    entries_.reserve(entries_max);
+  }
   ~Exposures() { drop_all(); }
   Exposures(const Exposures&) = delete;
   Exposures& operator=(const Exposures&) = delete;
@@ -34,8 +37,8 @@ class Exposures {
   Entry& at(uint32_t index) { return entries_[index]; }
   // The live entry that an exposure names; nullptr if it ended (fenced, invalidated by the peer, dropped).
   Entry* find(const Exposure& exposure);
-  // The peer invalidated a key; false if it is none of ours.
-  bool invalidated(uint32_t key);
+  // The peer invalidated a key, perhaps one that is none of ours.
+  void invalidated(uint32_t key);
   // The queue pair sent an invalidation for a live entry; release() follows when it is done.
   void start_fence(uint32_t index);
   void release(uint32_t index);
@@ -49,7 +52,7 @@ class Exposures {
   uint32_t entries_max_;
   uint32_t bound_ = 0;
   std::vector<Entry> entries_;
-  std::vector<uint32_t> free_;
+  Ring<uint32_t> free_;  // oldest first
 };
 
 }  // namespace nfsrdma::rdma::verbs

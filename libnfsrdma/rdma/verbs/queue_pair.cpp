@@ -7,8 +7,6 @@
 
 #include <algorithm>
 
-#include "rdma/verbs/errors.hpp"
-
 namespace nfsrdma::rdma::verbs {
 namespace {
 
@@ -60,11 +58,10 @@ Result<std::unique_ptr<QueuePair>> VerbsQueuePair::adopt(std::shared_ptr<VerbsDo
   if (!channel) return std::move(channel).error();
   pair->remote_ = address_of(rdma_get_peer_addr(id.get()));
   pair->local_ = address_of(rdma_get_local_addr(id.get()));
-  Attempt attempt{pair->remote_, pair->local_, &pair->device_.traits()};
   if (id->verbs != pair->device_.context())
     return Error(EINVAL, ErrorOrigin::usage, "the request came by another device than the protection domain's");
   if (id->channel != (*channel)->get() && rdma_migrate_id(id.get(), (*channel)->get()) != 0)
-    return call_error(attempt, "moving the request to its loop", errno);
+    return call_error(pair->attempt(), "moving the request to its loop", errno);
   // Only now may events find the pair: those of before went to the listener's loop.
   id->context = static_cast<CmUser*>(pair);
   pair->id_ = std::move(id);
@@ -86,8 +83,8 @@ VerbsQueuePair::~VerbsQueuePair() {
     close(probe_fd_);
   }
   id_.reset();
+  if (seat_) cq_.unseat(*seat_);
   cq_.forget(*this);
-  if (seat_) cq_.forget_completions(*this, *seat_);
 }
 
 // After this the device knows nothing of the pair any more. Completions that it had still made wait in the completion
@@ -100,22 +97,19 @@ void VerbsQueuePair::tear_hardware() {
   cq_.drain(*seat_->queue);
   {
     std::lock_guard lock(mutex_);
+    exposures_.drop_all();  // first: rxe waits for a minute to destroy a queue pair that has windows
     rdma_destroy_qp(id_.get());
     qp_ = nullptr;
   }
   cq_.drain(*seat_->queue);
-  std::lock_guard lock(mutex_);
-  exposures_.drop_all();
 }
 
 void VerbsQueuePair::disconnect() {
   switch (phase_) {
-    case Phase::established: {
+    case Phase::established:
       flush();
-      Attempt attempt{remote_, local_, &device_.traits()};
       end(Error(ESHUTDOWN, ErrorOrigin::connection, "this side closed the connection"));
       break;
-    }
     case Phase::resolving_address:
     case Phase::resolving_route:
     case Phase::probing:
@@ -134,7 +128,7 @@ void VerbsQueuePair::end(Error why) {
   if (phase_ == Phase::ending || phase_ == Phase::ended) return;
   phase_ = Phase::ending;
   why_ = std::move(why);
-  timer_ns_ = base::never_ns;
+  connect_deadline_ns_ = flush_deadline_ns_ = nudge_ns_ = base::never_ns;
   cq_.call_soon(*this);
 }
 
@@ -148,7 +142,7 @@ void VerbsQueuePair::finish_end() {
   }
   id_.reset();
   phase_ = Phase::ended;
-  for (const Completion& completion : held_) cq_.push(*seat_, completion);
+  for (const Completion& completion : held_) cq_.push(*this, completion);
   held_.clear();
   flush_everything();
   if (was_established_)
@@ -163,14 +157,14 @@ void VerbsQueuePair::flush_everything() {
     const SendEntry& entry = sends_.front();
     // With the hardware queue pair the windows went: what a fence waited for has come.
     if (entry.kind == SendEntry::Kind::fence)
-      cq_.push(*seat_, {entry.id, Opcode::fence, CompletionStatus::success, false, 0, 0});
+      cq_.push(*this, {entry.id, Opcode::fence, CompletionStatus::success, false, 0, 0});
     if (entry.kind == SendEntry::Kind::request)
-      cq_.push(*seat_, {entry.id, entry.op, CompletionStatus::flushed, false, 0, 0});
+      cq_.push(*this, {entry.id, entry.op, CompletionStatus::flushed, false, 0, 0});
   }
   for (; !receives_.empty(); receives_.pop())
-    cq_.push(*seat_, {receives_.front().id, Opcode::receive, CompletionStatus::flushed, false, 0, 0});
+    cq_.push(*this, {receives_.front().id, Opcode::receive, CompletionStatus::flushed, false, 0, 0});
   for (const ReceiveRequest& request : early_receives_)
-    cq_.push(*seat_, {request.id, Opcode::receive, CompletionStatus::flushed, false, 0, 0});
+    cq_.push(*this, {request.id, Opcode::receive, CompletionStatus::flushed, false, 0, 0});
   early_receives_.clear();
   batch_size_ = 0;
   requests_ = 0;

@@ -18,6 +18,7 @@
 #include "rdma/ring.hpp"
 #include "rdma/verbs/completion_queue.hpp"
 #include "rdma/verbs/device.hpp"
+#include "rdma/verbs/errors.hpp"
 #include "rdma/verbs/exposures.hpp"
 #include "rdma/verbs/region.hpp"
 #include "rdma/verbs/work_id.hpp"
@@ -68,6 +69,7 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
     std::array<const VerbsRegion*, sge_max> regions{};
     uint32_t exposure = 0;  // fence, bind: index of the exposure
     Opcode op = Opcode::send;
+    bool signaled_by_owner = true;
     enum class Kind : uint8_t { request, fence, bind, nudge } kind = Kind::request;
   };
   struct ReceiveEntry {
@@ -86,20 +88,18 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   Result<void> create_hardware();
   Result<void> start_resolving(const ConnectParams& params);
   void on_address_resolved();
-  void on_route_resolved();
   void start_probe();
   void finish_probe();
   void start_connecting();
   void on_established(const CmEvent& event);
   void tune();
   std::string path_text() const;
-  void fail_connect(const CmEvent* event);
   void end(Error why);
   void finish_end();
   void tear_hardware();
   void flush_everything();
   TimeNs now_ns() const { return base::system_clock().now_ns(); }
-  void set_timer(TimeNs when_ns);
+  Attempt attempt() const;
 
   // work.cpp: all with mutex_ held
   Result<void> check_pieces(std::span<const Sge> pieces, uint32_t pieces_max) const;
@@ -130,7 +130,7 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   bool accepting_side_ = false;
   bool heard_ = false;         // something of the peer arrived
   uint8_t nudges_ = 0;
-  TimeNs timer_ns_ = base::never_ns;
+  TimeNs connect_timeout_ns_ = 0;
   TimeNs connect_deadline_ns_ = base::never_ns;
   TimeNs flush_deadline_ns_ = base::never_ns;  // a flush was seen, the reason should follow
   TimeNs nudge_ns_ = base::never_ns;
