@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening, reading, writing, committing.
+#include <fcntl.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "base/log.hpp"
+#include "server/posix/posix_store.hpp"
+
+namespace nfsrdma::server {
+namespace {
+
+constexpr size_t pieces_max = 64;
+
+// Bytes from offset up to the file's end, at most count.
+Status room_to_end(int fd, uint64_t offset, uint32_t count, uint32_t& want, uint64_t& size) {
+  struct stat st {};
+  if (fstat(fd, &st) != 0) return status_of_errno(errno);
+  size = static_cast<uint64_t>(st.st_size);
+  want = offset >= size ? 0 : static_cast<uint32_t>(std::min<uint64_t>(count, size - offset));
+  return Status::ok;
+}
+
+}  // namespace
+
+io::Task<Answer<OpenFileRef>> PosixStore::open(const Caller& caller, const ObjectRef& object, bool read, bool write,
+                                               bool owner_override) {
+  return run_blocking([=, this, &caller, &object] {
+    return do_open(caller, std::static_pointer_cast<PosixObject>(object), read, write, owner_override);
+  });
+}
+
+Answer<OpenFileRef> PosixStore::do_open(const Caller& caller, const PosixObjectRef& object, bool read, bool write,
+                                        bool owner_override) {
+  if (write && params_.read_only) return Status::rofs;
+  // A writer may have to read as well, to fill pages that it writes in part: where the mode allows it.
+  Answer<Fd> fd = reopen(caller, *object, write ? O_RDWR : O_RDONLY, owner_override);
+  bool readable = fd.ok();
+  if (fd.status == Status::access && write && !read) fd = reopen(caller, *object, O_WRONLY, owner_override);
+  if (!fd.ok()) return fd.status;
+  std::lock_guard lock(object->mutex);
+  std::weak_ptr<PosixFile>& known = write ? object->writer : object->reader;
+  std::shared_ptr<PosixFile> file = known.lock();
+  if (!file || file->readable != readable) {
+    file = std::make_shared<PosixFile>(object, std::move(*fd), readable, write);
+    known = file;
+  }
+  return OpenFileRef(file);
+}
+
+io::Task<Answer<ReadData>> PosixStore::read(const OpenFileRef& ref, uint64_t offset, uint32_t count,
+                                            mem::BufferPool& pool) {
+  PosixFile& file = posix(ref);
+  if (!file.readable) co_return Status::access;
+  ReadData data;
+  uint32_t want = 0;
+  uint64_t size = 0;
+  if (Status s = room_to_end(file.fd.get(), offset, count, want, size); s != Status::ok) co_return s;
+  if (want == 0) {
+    data.eof = offset >= size;
+    co_return data;
+  }
+  data.buffer = pool.try_borrow(want);
+  if (!data.buffer) co_return Status::delay;
+  Status status = would_block;
+  if (quick_ && !WorkerPool::on_worker()) status = do_read(file, offset, want, data, Pace::nowait);
+  if (status == would_block) {
+    co_await workers_.enter();
+    status = do_read(file, offset, want, data, Pace::blocking);
+  }
+  if (status != Status::ok) co_return status;
+  if (data.length < want) {
+    // The file became shorter meanwhile.
+    if (Status s = room_to_end(file.fd.get(), offset, count, want, size); s != Status::ok) co_return s;
+  }
+  data.eof = offset + data.length >= size;
+  data.piece = data.buffer.sge(0, data.length);
+  co_return data;
+}
+
+Status PosixStore::do_read(PosixFile& file, uint64_t offset, uint32_t want, ReadData& data, Pace pace) {
+  int flags = pace == Pace::nowait && !in_memory_ ? RWF_NOWAIT : 0;
+  while (data.length < want) {
+    iovec piece{data.buffer.data() + data.length, want - data.length};
+    ssize_t n = preadv2(file.fd.get(), &piece, 1, static_cast<off_t>(offset + data.length), flags);
+    if (n == 0) break;
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (flags != 0 && (errno == EAGAIN || errno == EOPNOTSUPP)) return would_block;
+      return status_of_errno(errno);
+    }
+    data.length += static_cast<uint32_t>(n);
+  }
+  return Status::ok;
+}
+
+io::Task<Answer<WriteDone>> PosixStore::write(const OpenFileRef& ref, uint64_t offset,
+                                              std::span<const ByteView> pieces, nfs4::StableHow stable) {
+  PosixFile& file = posix(ref);
+  if (!file.writable) co_return Status::access;
+  if (!in_memory_) co_await workers_.enter();
+  co_return do_write(file, offset, pieces, stable);
+}
+
+Answer<WriteDone> PosixStore::do_write(PosixFile& file, uint64_t offset, std::span<const ByteView> pieces,
+                                       nfs4::StableHow stable) {
+  int flags = stable == nfs4::StableHow::unstable ? 0 : stable == nfs4::StableHow::data_sync ? RWF_DSYNC : RWF_SYNC;
+  WriteDone done;
+  done.committed = in_memory_ ? nfs4::StableHow::file_sync : stable;
+  size_t index = 0, skip = 0;
+  while (index < pieces.size()) {
+    std::array<iovec, pieces_max> vector;
+    int n = 0;
+    for (size_t i = index; i < pieces.size() && n < static_cast<int>(pieces_max); ++i, ++n) {
+      ByteView piece = pieces[i].subspan(i == index ? skip : 0);
+      vector[static_cast<size_t>(n)] = {const_cast<std::byte*>(piece.data()), piece.size()};
+    }
+    ssize_t written = pwritev2(file.fd.get(), vector.data(), n, static_cast<off_t>(offset + done.count), flags);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EIO && flags != 0) lost_data(EIO);
+      if (done.count > 0) break;
+      return status_of_errno(errno);
+    }
+    file.object->note_change();
+    done.count += static_cast<uint32_t>(written);
+    size_t left = static_cast<size_t>(written);
+    while (index < pieces.size() && left >= pieces[index].size() - skip) {
+      left -= pieces[index++].size() - skip;
+      skip = 0;
+    }
+    skip += left;
+    if (written == 0) break;
+  }
+  return done;
+}
+
+void PosixStore::lost_data(int failed) {
+  // Clients that hold uncommitted data see another verifier and send it again (RFC 8881, 18.32).
+  verifier_.fetch_add(1, std::memory_order_acq_rel);
+  base::log(base::LogLevel::error, "server", "written data did not reach the disk: %s", std::strerror(failed));
+}
+
+io::Task<Answer<Nothing>> PosixStore::commit(const Caller& caller, const ObjectRef& object) {
+  return run_blocking([this, &caller, &object] {
+    return do_commit(caller, std::static_pointer_cast<PosixObject>(object));
+  });
+}
+
+Answer<Nothing> PosixStore::do_commit(const Caller& caller, const PosixObjectRef& object) {
+  if (object->type() == FileType::directory) return Status::isdir;
+  if (object->type() != FileType::regular) return Status::inval;
+  if (params_.read_only) return Status::rofs;
+  std::shared_ptr<PosixFile> file;
+  {
+    std::lock_guard lock(object->mutex);
+    file = object->writer.lock();
+    if (!file) file = object->reader.lock();
+  }
+  Fd opened;
+  if (!file) {
+    Answer<Fd> fd = reopen(caller, *object, O_WRONLY, true);
+    if (fd.status == Status::access) fd = reopen(caller, *object, O_RDONLY, true);
+    if (!fd.ok()) return fd.status;
+    opened = std::move(*fd);
+  }
+  if (fdatasync(file ? file->fd.get() : opened.get()) == 0) return Nothing{};
+  int failed = errno;
+  lost_data(failed);
+  return status_of_errno(failed);
+}
+
+}  // namespace nfsrdma::server
