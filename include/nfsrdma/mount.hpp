@@ -81,7 +81,8 @@ class NFSRDMA_API Mount {
 
   Node root() const;
   MountInfo info() const;
-  Stats stats() const;
+  Stats stats() const;  // blocking: empty on a loop thread
+  void stats(Done<Stats> done) const;
   std::span<Loop* const> loops() const;
   const Credentials& default_credentials() const;
 

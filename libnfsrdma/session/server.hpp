@@ -65,6 +65,9 @@ class Server final : public ChannelOwner {
   // Home loop. DESTROY_SESSION, DESTROY_CLIENTID, all connections closed. No run() may be under way.
   io::Task<void> stop();
 
+  // Any thread. Ends every connection and every run() with an error; stop() still has to follow.
+  void abort(const Error& why);
+
   // Any loop. Sends the sealed compound with add_sequence() first, through loss of connections and of the session,
   // exactly once. Success: SEQUENCE was good and c.reader() stands behind it. The caller decodes the rest before its
   // next co_await. Errors: origin connection (given up: soft, shutting down), protocol (malformed reply), server (RPC

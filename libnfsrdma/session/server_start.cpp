@@ -386,6 +386,18 @@ io::Task<Result<void>> Server::rebuild_session() {
 
 // ---- end ----
 
+void Server::abort(const Error& why) {
+  stopping_.store(true, std::memory_order_release);
+  {
+    std::lock_guard lock(mutex_);
+    channel_waiters_.wake_all();
+    recovery_waiters_.wake_all();
+  }
+  auto shared = std::make_shared<Error>(why);
+  for (auto& channel : channels_)
+    channel->loop().post([c = channel.get(), shared] { c->drop(*shared); });
+}
+
 io::Task<void> Server::stop() {
   stopping_.store(true, std::memory_order_release);
   home().cancel(lease_timer_);
