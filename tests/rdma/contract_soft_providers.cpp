@@ -32,6 +32,10 @@ std::vector<ContractProvider> contract_providers() {
                  loopback()});
   SocketAddress loopback6 = *SocketAddress::parse("::1", 0);
   if (can_bind(loopback6)) all.push_back({"iwarp_ipv6", [] { return make_iwarp_provider({}); }, loopback6});
+  all.push_back({"loop_traced", [] { return make_trace_provider(make_loop_provider()); }, loopback()});
+  all.push_back({"iwarp_faultless",
+                 [] { return make_fault_provider(make_trace_provider(make_iwarp_provider({})), FaultPlan{}); },
+                 loopback()});
   return all;
 }
 

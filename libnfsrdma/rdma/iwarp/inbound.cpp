@@ -61,19 +61,19 @@ bool Engine::begin_send(const SegmentHeader& h, std::byte** at) {
   if (message_open_ && (h.opcode != message_opcode_ || h.stag != message_stag_))
     return refuse(terminate::unexpected_opcode, "opcode changed within a message");
   const ReceiveRequest& receive = receives_.front();
-  const HostRegion& region = static_cast<const HostRegion&>(*receive.sge.region);
+  const HostRegion* region = static_cast<const HostRegion*>(receive.sge.region);  // nullptr: for empty messages
   if (h.payload_bytes() > receive.sge.length - receive_offset_) {
     front_receive_status_ = CompletionStatus::length_error;
     return refuse(terminate::message_too_long, "message longer than the posted Receive");
   }
-  if (region.revoked()) {
+  if (region && region->revoked()) {
     front_receive_status_ = CompletionStatus::protection_error;
     return refuse(terminate::local_catastrophic, "memory of a Receive was revoked");
   }
   message_open_ = true;
   message_opcode_ = h.opcode;
   message_stag_ = h.stag;
-  *at = region.host() + receive.sge.offset + receive_offset_;
+  if (region) *at = region->host() + receive.sge.offset + receive_offset_;
   return true;
 }
 
