@@ -15,6 +15,7 @@ ROOMS = {
     "session": "slots rpc nfs4 mem io xdr base",
     "state": "session nfs4 io base",
     "client": "state session rpc mem nfs4 io rdma xdr base",
+    "capi": "base",
     "server": "slots nfs4 rpcrdma rpc mem io rdma xdr base",
 }
 
@@ -35,7 +36,7 @@ HEADERS = {
     "client": {"rpcrdma/factory.hpp"},
 }
 
-# Public headers of things with behaviour: only the client room, which implements them, may include these from
+# Public headers of things with behaviour: only the rooms client, which implements them, and capi may include these from
 # inside the library. The other public headers are values (errors, callbacks, options) and free for every room.
 HANDLE_HEADERS = {"mount", "node", "file", "directory", "region", "buffer", "loop", "asio", "nfsrdma"}
 
