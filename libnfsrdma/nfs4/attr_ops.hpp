@@ -27,7 +27,7 @@ constexpr void describe(A& ar, AccessArgs& v) {
 
 struct GetattrResult {
   static constexpr Op op = Op::getattr;
-  Fattr attributes;
+  Fattr attributes{};
 };
 template <class A>
 constexpr void describe(A& ar, GetattrResult& v) {
@@ -36,7 +36,7 @@ constexpr void describe(A& ar, GetattrResult& v) {
 struct GetattrArgs {
   static constexpr Op op = Op::getattr;
   using Result = GetattrResult;
-  Bitmap mask;
+  Bitmap mask{};
 };
 template <class A>
 constexpr void describe(A& ar, GetattrArgs& v) {
@@ -46,7 +46,7 @@ constexpr void describe(A& ar, GetattrArgs& v) {
 // attributes_set comes with every status: what was set before the failure stays set.
 struct SetattrResult {
   static constexpr Op op = Op::setattr;
-  Bitmap attributes_set;
+  Bitmap attributes_set{};
 };
 template <class A>
 constexpr void describe(A& ar, SetattrResult& v) {
@@ -59,8 +59,8 @@ constexpr void describe_failure(A& ar, Status, SetattrResult& v) {
 struct SetattrArgs {
   static constexpr Op op = Op::setattr;
   using Result = SetattrResult;
-  Stateid stateid;
-  Fattr attributes;
+  Stateid stateid{};
+  Fattr attributes{};
 };
 template <class A>
 constexpr void describe(A& ar, SetattrArgs& v) {
@@ -71,7 +71,7 @@ using VerifyResult = NoBody<Op::verify>;
 struct VerifyArgs {
   static constexpr Op op = Op::verify;
   using Result = VerifyResult;
-  Fattr attributes;
+  Fattr attributes{};
 };
 template <class A>
 constexpr void describe(A& ar, VerifyArgs& v) {
@@ -82,7 +82,7 @@ using NverifyResult = NoBody<Op::nverify>;
 struct NverifyArgs {
   static constexpr Op op = Op::nverify;
   using Result = NverifyResult;
-  Fattr attributes;
+  Fattr attributes{};
 };
 template <class A>
 constexpr void describe(A& ar, NverifyArgs& v) {

@@ -13,7 +13,7 @@ namespace nfsrdma::nfs4 {
 enum class TimeHow : uint32_t { server_time = 0, client_time = 1 };
 struct SetTime {
   TimeHow how = TimeHow::server_time;
-  Time time;  // for client_time
+  Time time{};  // for client_time
 };
 template <class A>
 constexpr void describe(A& ar, SetTime& v) {
@@ -22,15 +22,15 @@ constexpr void describe(A& ar, SetTime& v) {
 }
 
 struct PathComponent {
-  std::string_view text;
+  std::string_view text{};
 };
 template <class A>
 constexpr void describe(A& ar, PathComponent& v) {
   ar.fields("", xdr::bounded(v.text, component_bytes_max));
 }
 struct FsLocation {
-  xdr::Array<PathComponent> servers;
-  xdr::Array<PathComponent> root_path;
+  xdr::Array<PathComponent> servers{};
+  xdr::Array<PathComponent> root_path{};
 };
 template <class A>
 constexpr void describe(A& ar, FsLocation& v) {
@@ -38,8 +38,8 @@ constexpr void describe(A& ar, FsLocation& v) {
             xdr::bounded(v.root_path, path_components_max));
 }
 struct FsLocations {
-  xdr::Array<PathComponent> root;
-  xdr::Array<FsLocation> locations;
+  xdr::Array<PathComponent> root{};
+  xdr::Array<FsLocation> locations{};
 };
 template <class A>
 constexpr void describe(A& ar, FsLocations& v) {
@@ -50,7 +50,7 @@ constexpr void describe(A& ar, FsLocations& v) {
 // nfsacl41.
 struct Acl41 {
   uint32_t flag = 0;
-  xdr::Array<Ace> aces;
+  xdr::Array<Ace> aces{};
 };
 template <class A>
 constexpr void describe(A& ar, Acl41& v) {
@@ -87,7 +87,7 @@ constexpr void describe(A& ar, ModeUmask& v) {
 struct SecLabel {
   uint32_t format = 0;
   uint32_t policy = 0;
-  ByteView label;
+  ByteView label{};
 };
 template <class A>
 constexpr void describe(A& ar, SecLabel& v) {
@@ -106,8 +106,8 @@ enum class ChangeAttrType : uint32_t {
 // Values of the attributes named in `present`; the others keep their defaults. Views point into the fattr4
 // that was decoded.
 struct Attributes {
-  Bitmap present;
-  Bitmap supported_attrs;
+  Bitmap present{};
+  Bitmap supported_attrs{};
   FileType type = FileType::regular;
   uint32_t fh_expire_type = 0;
   uint64_t change = 0;
@@ -115,23 +115,23 @@ struct Attributes {
   bool link_support = false;
   bool symlink_support = false;
   bool named_attr = false;
-  Fsid fsid;
+  Fsid fsid{};
   bool unique_handles = false;
   uint32_t lease_time_s = 0;
   Status rdattr_error = Status::ok;
-  xdr::Array<Ace> acl;
+  xdr::Array<Ace> acl{};
   uint32_t aclsupport = 0;
   bool archive = false;
   bool cansettime = false;
   bool case_insensitive = false;
   bool case_preserving = false;
   bool chown_restricted = false;
-  FileHandle filehandle;
+  FileHandle filehandle{};
   uint64_t fileid = 0;
   uint64_t files_avail = 0;
   uint64_t files_free = 0;
   uint64_t files_total = 0;
-  FsLocations fs_locations;
+  FsLocations fs_locations{};
   bool hidden = false;
   bool homogeneous = false;
   uint64_t maxfilesize = 0;
@@ -139,51 +139,51 @@ struct Attributes {
   uint32_t maxname = 0;
   uint64_t maxread = 0;
   uint64_t maxwrite = 0;
-  std::string_view mimetype;
+  std::string_view mimetype{};
   uint32_t mode = 0;
   bool no_trunc = false;
   uint32_t numlinks = 0;
-  std::string_view owner;
-  std::string_view owner_group;
+  std::string_view owner{};
+  std::string_view owner_group{};
   uint64_t quota_avail_hard = 0;
   uint64_t quota_avail_soft = 0;
   uint64_t quota_used = 0;
-  Device rawdev;
+  Device rawdev{};
   uint64_t space_avail = 0;
   uint64_t space_free = 0;
   uint64_t space_total = 0;
   uint64_t space_used = 0;
   bool system = false;
-  Time time_access;
-  SetTime time_access_set;
-  Time time_backup;
-  Time time_create;
-  Time time_delta;
-  Time time_metadata;
-  Time time_modify;
-  SetTime time_modify_set;
+  Time time_access{};
+  SetTime time_access_set{};
+  Time time_backup{};
+  Time time_create{};
+  Time time_delta{};
+  Time time_metadata{};
+  Time time_modify{};
+  SetTime time_modify_set{};
   uint64_t mounted_on_fileid = 0;
-  Time dir_notif_delay;
-  Time dirent_notif_delay;
-  Acl41 dacl;
-  Acl41 sacl;
-  ChangePolicy change_policy;
-  xdr::Array<uint32_t> fs_layout_types;
-  xdr::Array<uint32_t> layout_types;
+  Time dir_notif_delay{};
+  Time dirent_notif_delay{};
+  Acl41 dacl{};
+  Acl41 sacl{};
+  ChangePolicy change_policy{};
+  xdr::Array<uint32_t> fs_layout_types{};
+  xdr::Array<uint32_t> layout_types{};
   uint32_t layout_blksize = 0;
   uint32_t layout_alignment = 0;
-  MaskedMode mode_set_masked;
-  Bitmap suppattr_exclcreat;
+  MaskedMode mode_set_masked{};
+  Bitmap suppattr_exclcreat{};
   uint32_t fs_charset_cap = 0;
   uint32_t clone_blksize = 0;
   uint64_t space_freed = 0;
   ChangeAttrType change_attr_type = ChangeAttrType::undefined;
-  SecLabel sec_label;
-  ModeUmask mode_umask;
+  SecLabel sec_label{};
+  ModeUmask mode_umask{};
   bool xattr_support = false;
   bool offline = false;
-  Time time_deleg_access;
-  Time time_deleg_modify;
+  Time time_deleg_access{};
+  Time time_deleg_modify{};
 
   bool has(uint32_t number) const { return present.test(number); }
 };

@@ -19,7 +19,7 @@ constexpr void describe(A& ar, ReferringCall& v) {
 
 struct ReferringCallList {
   SessionId session_id{};
-  xdr::Array<ReferringCall> calls;
+  xdr::Array<ReferringCall> calls{};
 };
 template <class A>
 constexpr void describe(A& ar, ReferringCallList& v) {
@@ -47,7 +47,7 @@ struct CbSequenceArgs {
   uint32_t slotid = 0;
   uint32_t highest_slotid = 0;
   bool cache_this = false;
-  xdr::Array<ReferringCallList> referring_calls;
+  xdr::Array<ReferringCallList> referring_calls{};
 };
 template <class A>
 constexpr void describe(A& ar, CbSequenceArgs& v) {
@@ -62,9 +62,9 @@ using CbRecallResult = NoBody<CbOp::recall>;
 struct CbRecallArgs {
   static constexpr CbOp op = CbOp::recall;
   using Result = CbRecallResult;
-  Stateid stateid;
+  Stateid stateid{};
   bool truncate = false;
-  FileHandle fh;
+  FileHandle fh{};
 };
 template <class A>
 constexpr void describe(A& ar, CbRecallArgs& v) {
@@ -73,7 +73,7 @@ constexpr void describe(A& ar, CbRecallArgs& v) {
 
 struct CbGetattrResult {
   static constexpr CbOp op = CbOp::getattr;
-  Fattr attributes;
+  Fattr attributes{};
 };
 template <class A>
 constexpr void describe(A& ar, CbGetattrResult& v) {
@@ -82,8 +82,8 @@ constexpr void describe(A& ar, CbGetattrResult& v) {
 struct CbGetattrArgs {
   static constexpr CbOp op = CbOp::getattr;
   using Result = CbGetattrResult;
-  FileHandle fh;
-  Bitmap mask;
+  FileHandle fh{};
+  Bitmap mask{};
 };
 template <class A>
 constexpr void describe(A& ar, CbGetattrArgs& v) {
@@ -99,7 +99,7 @@ struct CbRecallAnyArgs {
   static constexpr CbOp op = CbOp::recall_any;
   using Result = CbRecallAnyResult;
   uint32_t objects_to_keep = 0;
-  BitSet type_mask;  // recall_any_bit
+  BitSet type_mask{};  // recall_any_bit
 };
 template <class A>
 constexpr void describe(A& ar, CbRecallAnyArgs& v) {
@@ -121,8 +121,8 @@ using CbNotifyLockResult = NoBody<CbOp::notify_lock>;
 struct CbNotifyLockArgs {
   static constexpr CbOp op = CbOp::notify_lock;
   using Result = CbNotifyLockResult;
-  FileHandle fh;
-  StateOwner lock_owner;
+  FileHandle fh{};
+  StateOwner lock_owner{};
 };
 template <class A>
 constexpr void describe(A& ar, CbNotifyLockArgs& v) {

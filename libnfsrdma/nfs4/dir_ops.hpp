@@ -8,8 +8,8 @@ namespace nfsrdma::nfs4 {
 
 struct CreateResult {
   static constexpr Op op = Op::create;
-  ChangeInfo dir_change;
-  Bitmap attributes_set;
+  ChangeInfo dir_change{};
+  Bitmap attributes_set{};
 };
 template <class A>
 constexpr void describe(A& ar, CreateResult& v) {
@@ -22,10 +22,10 @@ struct CreateArgs {
   static constexpr Op op = Op::create;
   using Result = CreateResult;
   FileType type = FileType::directory;
-  xdr::DdpItem link_text;
-  Device device;
-  std::string_view name;
-  Fattr attributes;
+  xdr::DdpItem link_text{};
+  Device device{};
+  std::string_view name{};
+  Fattr attributes{};
 };
 template <class A>
 constexpr void describe(A& ar, CreateArgs& v) {
@@ -37,7 +37,7 @@ constexpr void describe(A& ar, CreateArgs& v) {
 
 struct RemoveResult {
   static constexpr Op op = Op::remove;
-  ChangeInfo dir_change;
+  ChangeInfo dir_change{};
 };
 template <class A>
 constexpr void describe(A& ar, RemoveResult& v) {
@@ -46,7 +46,7 @@ constexpr void describe(A& ar, RemoveResult& v) {
 struct RemoveArgs {
   static constexpr Op op = Op::remove;
   using Result = RemoveResult;
-  std::string_view name;
+  std::string_view name{};
 };
 template <class A>
 constexpr void describe(A& ar, RemoveArgs& v) {
@@ -55,8 +55,8 @@ constexpr void describe(A& ar, RemoveArgs& v) {
 
 struct RenameResult {
   static constexpr Op op = Op::rename;
-  ChangeInfo source_change;
-  ChangeInfo target_change;
+  ChangeInfo source_change{};
+  ChangeInfo target_change{};
 };
 template <class A>
 constexpr void describe(A& ar, RenameResult& v) {
@@ -66,8 +66,8 @@ constexpr void describe(A& ar, RenameResult& v) {
 struct RenameArgs {
   static constexpr Op op = Op::rename;
   using Result = RenameResult;
-  std::string_view old_name;
-  std::string_view new_name;
+  std::string_view old_name{};
+  std::string_view new_name{};
 };
 template <class A>
 constexpr void describe(A& ar, RenameArgs& v) {
@@ -77,7 +77,7 @@ constexpr void describe(A& ar, RenameArgs& v) {
 
 struct LinkResult {
   static constexpr Op op = Op::link;
-  ChangeInfo dir_change;
+  ChangeInfo dir_change{};
 };
 template <class A>
 constexpr void describe(A& ar, LinkResult& v) {
@@ -87,7 +87,7 @@ constexpr void describe(A& ar, LinkResult& v) {
 struct LinkArgs {
   static constexpr Op op = Op::link;
   using Result = LinkResult;
-  std::string_view new_name;
+  std::string_view new_name{};
 };
 template <class A>
 constexpr void describe(A& ar, LinkArgs& v) {
@@ -96,7 +96,7 @@ constexpr void describe(A& ar, LinkArgs& v) {
 
 struct ReadlinkResult {
   static constexpr Op op = Op::readlink;
-  xdr::DdpItem text;
+  xdr::DdpItem text{};
 };
 template <class A>
 constexpr void describe(A& ar, ReadlinkResult& v) {
@@ -109,8 +109,8 @@ struct ReadlinkArgs : NoBody<Op::readlink> {
 // entry4.
 struct DirEntry {
   uint64_t cookie = 0;
-  std::string_view name;
-  Fattr attributes;
+  std::string_view name{};
+  Fattr attributes{};
 };
 template <class A>
 constexpr void describe(A& ar, DirEntry& v) {
@@ -122,7 +122,7 @@ constexpr void describe(A& ar, DirEntry& v) {
 struct ReaddirResult {
   static constexpr Op op = Op::readdir;
   Verifier cookie_verifier{};
-  xdr::Chain<DirEntry> entries;
+  xdr::Chain<DirEntry> entries{};
   bool eof = false;
 };
 template <class A>
@@ -138,7 +138,7 @@ struct ReaddirArgs {
   Verifier cookie_verifier{};
   uint32_t dircount_bytes = 0;
   uint32_t maxcount_bytes = 0;
-  Bitmap mask;
+  Bitmap mask{};
 };
 template <class A>
 constexpr void describe(A& ar, ReaddirArgs& v) {

@@ -20,7 +20,7 @@ using PutfhResult = NoBody<Op::putfh>;
 struct PutfhArgs {
   static constexpr Op op = Op::putfh;
   using Result = PutfhResult;
-  FileHandle fh;
+  FileHandle fh{};
 };
 template <class A>
 constexpr void describe(A& ar, PutfhArgs& v) {
@@ -29,7 +29,7 @@ constexpr void describe(A& ar, PutfhArgs& v) {
 
 struct GetfhResult {
   static constexpr Op op = Op::getfh;
-  FileHandle fh;
+  FileHandle fh{};
 };
 template <class A>
 constexpr void describe(A& ar, GetfhResult& v) {
@@ -53,7 +53,7 @@ using LookupResult = NoBody<Op::lookup>;
 struct LookupArgs {
   static constexpr Op op = Op::lookup;
   using Result = LookupResult;
-  std::string_view name;
+  std::string_view name{};
 };
 template <class A>
 constexpr void describe(A& ar, LookupArgs& v) {

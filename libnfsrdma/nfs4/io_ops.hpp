@@ -11,7 +11,7 @@ enum class StableHow : uint32_t { unstable = 0, data_sync = 1, file_sync = 2 };
 struct ReadResult {
   static constexpr Op op = Op::read;
   bool eof = false;
-  xdr::DdpItem data;
+  xdr::DdpItem data{};
 };
 template <class A>
 constexpr void describe(A& ar, ReadResult& v) {
@@ -21,7 +21,7 @@ constexpr void describe(A& ar, ReadResult& v) {
 struct ReadArgs {
   static constexpr Op op = Op::read;
   using Result = ReadResult;
-  Stateid stateid;
+  Stateid stateid{};
   uint64_t offset = 0;
   uint32_t count = 0;
 };
@@ -43,10 +43,10 @@ constexpr void describe(A& ar, WriteResult& v) {
 struct WriteArgs {
   static constexpr Op op = Op::write;
   using Result = WriteResult;
-  Stateid stateid;
+  Stateid stateid{};
   uint64_t offset = 0;
   StableHow stable = StableHow::unstable;
-  xdr::DdpItem data;
+  xdr::DdpItem data{};
 };
 template <class A>
 constexpr void describe(A& ar, WriteArgs& v) {

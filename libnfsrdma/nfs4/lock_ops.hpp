@@ -13,7 +13,7 @@ struct LockDenied {
   uint64_t offset = 0;
   uint64_t length = 0;  // length_to_end: to the end of the file
   LockType type = LockType::read;
-  StateOwner owner;
+  StateOwner owner{};
 };
 template <class A>
 constexpr void describe(A& ar, LockDenied& v) {
@@ -23,8 +23,8 @@ constexpr void describe(A& ar, LockDenied& v) {
 // denied is filled when the status is Status::denied, stateid when it is ok.
 struct LockResult {
   static constexpr Op op = Op::lock;
-  Stateid stateid;
-  LockDenied denied;
+  Stateid stateid{};
+  LockDenied denied{};
 };
 template <class A>
 constexpr void describe(A& ar, LockResult& v) {
@@ -45,9 +45,9 @@ struct LockArgs {
   uint64_t length = 0;
   bool new_owner = false;
   uint32_t open_seqid = 0;
-  Stateid open_stateid;
-  StateOwner owner;
-  Stateid lock_stateid;
+  Stateid open_stateid{};
+  StateOwner owner{};
+  Stateid lock_stateid{};
   uint32_t lock_seqid = 0;
 };
 template <class A>
@@ -64,7 +64,7 @@ constexpr void describe(A& ar, LockArgs& v) {
 
 struct LocktResult {
   static constexpr Op op = Op::lockt;
-  LockDenied denied;  // when the status is Status::denied
+  LockDenied denied{};  // when the status is Status::denied
 };
 template <class A>
 constexpr void describe(A&, LocktResult&) {}
@@ -78,7 +78,7 @@ struct LocktArgs {
   LockType type = LockType::read;
   uint64_t offset = 0;
   uint64_t length = 0;
-  StateOwner owner;
+  StateOwner owner{};
 };
 template <class A>
 constexpr void describe(A& ar, LocktArgs& v) {
@@ -87,7 +87,7 @@ constexpr void describe(A& ar, LocktArgs& v) {
 
 struct LockuResult {
   static constexpr Op op = Op::locku;
-  Stateid stateid;
+  Stateid stateid{};
 };
 template <class A>
 constexpr void describe(A& ar, LockuResult& v) {
@@ -98,7 +98,7 @@ struct LockuArgs {
   using Result = LockuResult;
   LockType type = LockType::read;
   uint32_t seqid = 0;
-  Stateid stateid;
+  Stateid stateid{};
   uint64_t offset = 0;
   uint64_t length = 0;
 };

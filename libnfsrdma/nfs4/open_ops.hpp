@@ -41,7 +41,7 @@ enum class WhyNoDelegation : uint32_t {
 struct OpenHow {
   OpenType type = OpenType::nocreate;
   CreateMode mode = CreateMode::unchecked;
-  Fattr attributes;
+  Fattr attributes{};
   Verifier verifier{};
 };
 template <class A>
@@ -61,8 +61,8 @@ constexpr void describe(A& ar, OpenHow& v) {
 // delegation for previous.
 struct OpenClaim {
   ClaimType type = ClaimType::null;
-  std::string_view name;
-  Stateid stateid;
+  std::string_view name{};
+  Stateid stateid{};
   DelegationType delegation = DelegationType::none;
 };
 template <class A>
@@ -112,10 +112,10 @@ constexpr void describe(A& ar, SpaceLimit& v) {
 // ones; why for none_ext, with will_push (contention) or will_signal (resource) in server_will.
 struct OpenDelegation {
   DelegationType type = DelegationType::none;
-  Stateid stateid;
+  Stateid stateid{};
   bool recall = false;
-  SpaceLimit space_limit;
-  Ace permissions;
+  SpaceLimit space_limit{};
+  Ace permissions{};
   WhyNoDelegation why = WhyNoDelegation::not_wanted;
   bool server_will = false;
 
@@ -148,11 +148,11 @@ constexpr void describe(A& ar, OpenDelegation& v) {
 
 struct OpenResult {
   static constexpr Op op = Op::open;
-  Stateid stateid;
-  ChangeInfo dir_change;
+  Stateid stateid{};
+  ChangeInfo dir_change{};
   uint32_t flags = 0;  // open_result_flag
-  Bitmap attributes_set;
-  OpenDelegation delegation;
+  Bitmap attributes_set{};
+  OpenDelegation delegation{};
 };
 template <class A>
 constexpr void describe(A& ar, OpenResult& v) {
@@ -166,9 +166,9 @@ struct OpenArgs {
   uint32_t seqid = 0;         // 0 in minor version 1 and above
   uint32_t share_access = 0;  // share::access_*, with share::want_*
   uint32_t share_deny = 0;    // share::deny_*
-  StateOwner owner;
-  OpenHow how;
-  OpenClaim claim;
+  StateOwner owner{};
+  OpenHow how{};
+  OpenClaim claim{};
 };
 template <class A>
 constexpr void describe(A& ar, OpenArgs& v) {
@@ -178,7 +178,7 @@ constexpr void describe(A& ar, OpenArgs& v) {
 
 struct OpenDowngradeResult {
   static constexpr Op op = Op::open_downgrade;
-  Stateid stateid;
+  Stateid stateid{};
 };
 template <class A>
 constexpr void describe(A& ar, OpenDowngradeResult& v) {
@@ -187,7 +187,7 @@ constexpr void describe(A& ar, OpenDowngradeResult& v) {
 struct OpenDowngradeArgs {
   static constexpr Op op = Op::open_downgrade;
   using Result = OpenDowngradeResult;
-  Stateid stateid;
+  Stateid stateid{};
   uint32_t seqid = 0;
   uint32_t share_access = 0;
   uint32_t share_deny = 0;
@@ -199,7 +199,7 @@ constexpr void describe(A& ar, OpenDowngradeArgs& v) {
 
 struct CloseResult {
   static constexpr Op op = Op::close;
-  Stateid stateid;  // meaningless in minor version 1
+  Stateid stateid{};  // meaningless in minor version 1
 };
 template <class A>
 constexpr void describe(A& ar, CloseResult& v) {
@@ -209,7 +209,7 @@ struct CloseArgs {
   static constexpr Op op = Op::close;
   using Result = CloseResult;
   uint32_t seqid = 0;
-  Stateid stateid;
+  Stateid stateid{};
 };
 template <class A>
 constexpr void describe(A& ar, CloseArgs& v) {

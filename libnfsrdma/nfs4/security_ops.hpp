@@ -9,7 +9,7 @@ namespace nfsrdma::nfs4 {
 // secinfo4. flavor is an RPC authentication flavor; the GSS fields come with flavor 6 only.
 struct SecinfoEntry {
   uint32_t flavor = 0;
-  ByteView gss_oid;
+  ByteView gss_oid{};
   uint32_t gss_qop = 0;
   uint32_t gss_service = 0;
 };
@@ -22,7 +22,7 @@ constexpr void describe(A& ar, SecinfoEntry& v) {
 
 struct SecinfoResult {
   static constexpr Op op = Op::secinfo;
-  xdr::Array<SecinfoEntry> entries;
+  xdr::Array<SecinfoEntry> entries{};
 };
 template <class A>
 constexpr void describe(A& ar, SecinfoResult& v) {
@@ -31,7 +31,7 @@ constexpr void describe(A& ar, SecinfoResult& v) {
 struct SecinfoArgs {
   static constexpr Op op = Op::secinfo;
   using Result = SecinfoResult;
-  std::string_view name;
+  std::string_view name{};
 };
 template <class A>
 constexpr void describe(A& ar, SecinfoArgs& v) {
@@ -41,7 +41,7 @@ constexpr void describe(A& ar, SecinfoArgs& v) {
 enum class SecinfoStyle : uint32_t { current_fh = 0, parent = 1 };
 struct SecinfoNoNameResult {
   static constexpr Op op = Op::secinfo_no_name;
-  xdr::Array<SecinfoEntry> entries;
+  xdr::Array<SecinfoEntry> entries{};
 };
 template <class A>
 constexpr void describe(A& ar, SecinfoNoNameResult& v) {

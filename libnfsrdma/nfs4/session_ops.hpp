@@ -11,7 +11,7 @@ namespace nfsrdma::nfs4 {
 // authsys_parms, also the body of an AUTH_SYS credential.
 struct AuthSysParms {
   uint32_t stamp = 0;
-  std::string_view machine_name;
+  std::string_view machine_name{};
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint32_t gid_count = 0;
@@ -30,10 +30,10 @@ enum class AuthFlavor : uint32_t { none = 0, sys = 1, gss = 6 };
 // callback_sec_parms4.
 struct CallbackSecParms {
   AuthFlavor flavor = AuthFlavor::none;
-  AuthSysParms sys;          // flavor sys
+  AuthSysParms sys{};        // flavor sys
   uint32_t gss_service = 0;  // flavor gss, with both handles
-  ByteView gss_handle_server;
-  ByteView gss_handle_client;
+  ByteView gss_handle_server{};
+  ByteView gss_handle_client{};
 };
 template <class A>
 constexpr void describe(A& ar, CallbackSecParms& v) {
@@ -51,8 +51,8 @@ enum class StateProtect : uint32_t { none = 0, mach_cred = 1, ssv = 2 };
 
 // state_protect_ops4.
 struct StateProtectOps {
-  BitSet must_enforce;
-  BitSet must_allow;
+  BitSet must_enforce{};
+  BitSet must_allow{};
 };
 template <class A>
 constexpr void describe(A& ar, StateProtectOps& v) {
@@ -60,7 +60,7 @@ constexpr void describe(A& ar, StateProtectOps& v) {
 }
 
 struct Oid {
-  ByteView bytes;
+  ByteView bytes{};
 };
 template <class A>
 constexpr void describe(A& ar, Oid& v) {
@@ -68,7 +68,7 @@ constexpr void describe(A& ar, Oid& v) {
 }
 
 struct GssHandle {
-  ByteView bytes;
+  ByteView bytes{};
 };
 template <class A>
 constexpr void describe(A& ar, GssHandle& v) {
@@ -78,9 +78,9 @@ constexpr void describe(A& ar, GssHandle& v) {
 // state_protect4_a. ops belongs to mach_cred and ssv, the rest to ssv.
 struct StateProtectArgs {
   StateProtect how = StateProtect::none;
-  StateProtectOps ops;
-  xdr::Array<Oid> hash_algs;
-  xdr::Array<Oid> encr_algs;
+  StateProtectOps ops{};
+  xdr::Array<Oid> hash_algs{};
+  xdr::Array<Oid> encr_algs{};
   uint32_t window = 0;
   uint32_t gss_handle_count = 0;
 };
@@ -97,12 +97,12 @@ constexpr void describe(A& ar, StateProtectArgs& v) {
 // state_protect4_r.
 struct StateProtectResult {
   StateProtect how = StateProtect::none;
-  StateProtectOps ops;
+  StateProtectOps ops{};
   uint32_t hash_alg = 0;
   uint32_t encr_alg = 0;
   uint32_t ssv_length = 0;
   uint32_t window = 0;
-  xdr::Array<GssHandle> gss_handles;
+  xdr::Array<GssHandle> gss_handles{};
 };
 template <class A>
 constexpr void describe(A& ar, StateProtectResult& v) {
@@ -119,10 +119,10 @@ struct ExchangeIdResult {
   ClientId clientid = 0;
   uint32_t sequenceid = 0;
   uint32_t flags = 0;  // exchange_flag
-  StateProtectResult state_protect;
-  ServerOwner server_owner;
-  ByteView server_scope;
-  std::optional<ImplId> impl_id;
+  StateProtectResult state_protect{};
+  ServerOwner server_owner{};
+  ByteView server_scope{};
+  std::optional<ImplId> impl_id{};
 };
 template <class A>
 constexpr void describe(A& ar, ExchangeIdResult& v) {
@@ -134,10 +134,10 @@ constexpr void describe(A& ar, ExchangeIdResult& v) {
 struct ExchangeIdArgs {
   static constexpr Op op = Op::exchange_id;
   using Result = ExchangeIdResult;
-  ClientOwner client_owner;
+  ClientOwner client_owner{};
   uint32_t flags = 0;  // exchange_flag
-  StateProtectArgs state_protect;
-  std::optional<ImplId> impl_id;
+  StateProtectArgs state_protect{};
+  std::optional<ImplId> impl_id{};
 };
 template <class A>
 constexpr void describe(A& ar, ExchangeIdArgs& v) {
@@ -154,7 +154,7 @@ struct ChannelAttrs {
   uint32_t cached_response_bytes_max = 0;
   uint32_t operations_max = 0;
   uint32_t requests_max = 0;
-  std::optional<uint32_t> rdma_ird;
+  std::optional<uint32_t> rdma_ird{};
 };
 template <class A>
 constexpr void describe(A& ar, ChannelAttrs& v) {
@@ -168,8 +168,8 @@ struct CreateSessionResult {
   SessionId session_id{};
   uint32_t sequenceid = 0;
   uint32_t flags = 0;  // create_session_flag
-  ChannelAttrs fore;
-  ChannelAttrs back;
+  ChannelAttrs fore{};
+  ChannelAttrs back{};
 };
 template <class A>
 constexpr void describe(A& ar, CreateSessionResult& v) {
@@ -182,10 +182,10 @@ struct CreateSessionArgs {
   ClientId clientid = 0;
   uint32_t sequenceid = 0;
   uint32_t flags = 0;  // create_session_flag
-  ChannelAttrs fore;
-  ChannelAttrs back;
+  ChannelAttrs fore{};
+  ChannelAttrs back{};
   uint32_t callback_program = 0;
-  xdr::Array<CallbackSecParms> sec_parms;
+  xdr::Array<CallbackSecParms> sec_parms{};
 };
 template <class A>
 constexpr void describe(A& ar, CreateSessionArgs& v) {
@@ -250,7 +250,7 @@ struct BackchannelCtlArgs {
   static constexpr Op op = Op::backchannel_ctl;
   using Result = BackchannelCtlResult;
   uint32_t callback_program = 0;
-  xdr::Array<CallbackSecParms> sec_parms;
+  xdr::Array<CallbackSecParms> sec_parms{};
 };
 template <class A>
 constexpr void describe(A& ar, BackchannelCtlArgs& v) {

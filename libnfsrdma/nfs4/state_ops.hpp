@@ -8,7 +8,7 @@ namespace nfsrdma::nfs4 {
 
 struct TestStateidResult {
   static constexpr Op op = Op::test_stateid;
-  xdr::Array<Status> statuses;  // one for each stateid asked, in order
+  xdr::Array<Status> statuses{};  // one for each stateid asked, in order
 };
 template <class A>
 constexpr void describe(A& ar, TestStateidResult& v) {
@@ -17,7 +17,7 @@ constexpr void describe(A& ar, TestStateidResult& v) {
 struct TestStateidArgs {
   static constexpr Op op = Op::test_stateid;
   using Result = TestStateidResult;
-  xdr::Array<Stateid> stateids;
+  xdr::Array<Stateid> stateids{};
 };
 template <class A>
 constexpr void describe(A& ar, TestStateidArgs& v) {
@@ -28,7 +28,7 @@ using FreeStateidResult = NoBody<Op::free_stateid>;
 struct FreeStateidArgs {
   static constexpr Op op = Op::free_stateid;
   using Result = FreeStateidResult;
-  Stateid stateid;
+  Stateid stateid{};
 };
 template <class A>
 constexpr void describe(A& ar, FreeStateidArgs& v) {
@@ -39,7 +39,7 @@ using DelegreturnResult = NoBody<Op::delegreturn>;
 struct DelegreturnArgs {
   static constexpr Op op = Op::delegreturn;
   using Result = DelegreturnResult;
-  Stateid stateid;
+  Stateid stateid{};
 };
 template <class A>
 constexpr void describe(A& ar, DelegreturnArgs& v) {

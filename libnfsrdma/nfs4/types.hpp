@@ -61,7 +61,7 @@ constexpr void describe(A& ar, Stateid& v) {
 struct FileHandle {
   xdr::InlineBytes<file_handle_bytes_max> data;
 
-  FileHandle() = default;
+  constexpr FileHandle() {}  // leaves the bytes alone: nobody reads beyond size
   // bytes.size() is at most file_handle_bytes_max; what is longer is cut.
   explicit FileHandle(ByteView bytes) {
     data.size = static_cast<uint32_t>(std::min<size_t>(bytes.size(), file_handle_bytes_max));
@@ -189,7 +189,7 @@ constexpr void describe(A& ar, Device& v) {
 // open_owner4, lock_owner4.
 struct StateOwner {
   ClientId clientid = 0;
-  ByteView owner;
+  ByteView owner{};
 };
 template <class A>
 constexpr void describe(A& ar, StateOwner& v) {
@@ -199,7 +199,7 @@ constexpr void describe(A& ar, StateOwner& v) {
 // client_owner4: who the client is (owner) and which of its lives this is (verifier).
 struct ClientOwner {
   Verifier verifier{};
-  ByteView owner;
+  ByteView owner{};
 };
 template <class A>
 constexpr void describe(A& ar, ClientOwner& v) {
@@ -208,7 +208,7 @@ constexpr void describe(A& ar, ClientOwner& v) {
 
 struct ServerOwner {
   uint64_t minor = 0;
-  ByteView major;
+  ByteView major{};
 };
 template <class A>
 constexpr void describe(A& ar, ServerOwner& v) {
@@ -216,9 +216,9 @@ constexpr void describe(A& ar, ServerOwner& v) {
 }
 
 struct ImplId {
-  std::string_view domain;
-  std::string_view name;
-  Time date;
+  std::string_view domain{};
+  std::string_view name{};
+  Time date{};
 };
 template <class A>
 constexpr void describe(A& ar, ImplId& v) {
@@ -230,7 +230,7 @@ struct Ace {
   uint32_t type = 0;
   uint32_t flag = 0;
   uint32_t mask = 0;
-  std::string_view who;
+  std::string_view who{};
 };
 template <class A>
 constexpr void describe(A& ar, Ace& v) {
@@ -240,8 +240,8 @@ constexpr void describe(A& ar, Ace& v) {
 // fattr4 as it is on the wire: which attributes, and their values in ascending order. fattr.hpp gives it
 // types.
 struct Fattr {
-  Bitmap mask;
-  ByteView values;
+  Bitmap mask{};
+  ByteView values{};
 };
 template <class A>
 constexpr void describe(A& ar, Fattr& v) {

@@ -57,7 +57,7 @@ inline constexpr uint32_t position_any = UINT32_MAX;
 struct DdpItem {
   uint32_t position = 0;
   uint32_t length = 0;
-  std::span<const std::byte> inline_bytes;
+  std::span<const std::byte> inline_bytes{};
 
   static constexpr DdpItem of(std::span<const std::byte> bytes) {
     return DdpItem{0, static_cast<uint32_t>(bytes.size()), bytes};
