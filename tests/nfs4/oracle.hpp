@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rpcgen made of nfs41.x, through libtirpc.
+// What rpcgen made of the nfs41_*.x files, through libtirpc.
 #pragma once
 
 #include <rpc/rpc.h>
 
-#include "nfs41.h"
+#include "nfs41_compound.h"
 #include "tests/nfs4/all_types.hpp"
 
 namespace nfsrdma::nfs4::test {
