@@ -4,6 +4,7 @@
 // every call checks.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -120,6 +121,8 @@ class State {
   // RECLAIM_COMPLETE. complete_already, or ok: then the caller records `owner` durably before it answers.
   Status reclaim_complete(const ClientRef& client, bool one_fs, std::string& owner);
   void recorded(const std::string& owner);
+  // Does a live client of this name count on its record?
+  bool is_recorded(const std::string& owner);
   bool in_grace();
 
   // Opens (state_opens.cpp).
@@ -148,6 +151,7 @@ class State {
   // Before something happens to the object that others' delegations forbid: delay while they are being recalled.
   // client may be empty (a change from outside): then everybody's go.
   Status break_delegations(const Client* client, const ObjectRef& object, bool writes);
+  bool any_delegations() const { return delegations_.load(std::memory_order_acquire) > 0; }
   // Outcome of a callback. ok or a status of the client's; nullopt: no answer in time, or the connection was lost.
   void callback_done(const SessionRef& session, uint64_t serial, std::optional<Status> status);
   // The next thing to send for a session, and over which connection; empty when there is nothing or nowhere.
@@ -236,6 +240,8 @@ class State {
   base::Random& random_;
   const StateParams params_;
   CallbackSender* callback_sender_ = nullptr;
+
+  std::atomic<uint32_t> delegations_{0};
 
   std::mutex mutex_;  // guards everything below
   std::unordered_map<ClientId, ClientRef> clients_;

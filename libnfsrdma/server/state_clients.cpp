@@ -147,6 +147,12 @@ void State::recorded(const std::string& owner) {
   end_grace_if_done();
 }
 
+bool State::is_recorded(const std::string& owner) {
+  Lock lock(mutex_);
+  ClientRef client = find_owner(owner, true);
+  return client && client->reclaim_complete;
+}
+
 bool State::in_grace() {
   Lock lock(mutex_);
   return grace_until_ns_ != 0;

@@ -55,6 +55,7 @@ void State::give_delegation(Client& client, FileState& file, const OpenRequest& 
   d.writer = request.writer;
   client.delegations.push_back(&d);
   file.delegations.push_back(&d);
+  delegations_.fetch_add(1, std::memory_order_acq_rel);
   out.type = write ? nfs4::DelegationType::write : nfs4::DelegationType::read;
   out.stateid = stateid_of(d);
   out.space_limit.by = nfs4::SpaceLimitBy::size;
@@ -87,6 +88,7 @@ void State::drop_delegation(DelegationState& d) {
   FileState& file = d.file;
   std::erase(d.client.delegations, &d);
   std::erase(file.delegations, &d);
+  delegations_.fetch_sub(1, std::memory_order_acq_rel);
   entries_.erase(d.serial);
   drop_file_if_unused(file);
 }
@@ -96,6 +98,7 @@ void State::revoke(DelegationState& d) {
   FileState& file = d.file;
   std::erase(d.client.delegations, &d);
   std::erase(file.delegations, &d);
+  delegations_.fetch_sub(1, std::memory_order_acq_rel);
   d.revoked = true;
   d.reader.reset();
   d.writer.reset();

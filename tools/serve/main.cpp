@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <cstdio>
+
+#include "base/log.hpp"
+#include "serve.hpp"
+
+namespace {
+
+void to_stderr(nfsrdma::base::LogLevel, std::string_view room, std::string_view line) {
+  std::fprintf(stderr, "nfsrdma-serve: %.*s%s%.*s\n", static_cast<int>(room.size()), room.data(),
+               room.empty() ? "" : ": ", static_cast<int>(line.size()), line.data());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace nfsrdma;
+  serve::Options options;
+  serve::Parsed parsed = serve::parse_options(argc, argv, options);
+  if (parsed != serve::Parsed::run) return parsed == serve::Parsed::done ? 0 : 2;
+  base::set_log(to_stderr, options.verbosity == 0   ? base::LogLevel::warn
+                           : options.verbosity == 1 ? base::LogLevel::info
+                                                    : base::LogLevel::trace);
+  // Before the first other thread: they inherit the mask, and only this one waits for the signals.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  Result<void> served = serve::serve(options);
+  if (served) return 0;
+  std::fprintf(stderr, "nfsrdma-serve: %s\n", served.error().text().c_str());
+  return served.error().origin() == ErrorOrigin::usage ? 2 : 1;
+}
