@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "arguments.hpp"
+#include "daemon.hpp"
+#include "mount_plan.hpp"
+#include "nfsrdma/version.hpp"
+
+namespace {
+
+using namespace nfsrdma;
+using namespace nfsrdma::fuse;
+
+int say(const Config& config, int code, const std::string& line) {
+  fprintf(stderr, "%s: %s\n", config.program.c_str(), line.c_str());
+  return code;
+}
+
+// mount -N: the mount is made in another mount namespace.
+bool enter_namespace(const std::string& which) {
+  bool number = std::all_of(which.begin(), which.end(), [](unsigned char c) { return std::isdigit(c); });
+  std::string path = number ? "/proc/" + which + "/ns/mnt" : which;
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool entered = setns(fd, CLONE_NEWNS) == 0;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return entered;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Config config;
+  Refusal refusal = parse_arguments(argc, argv, config);
+  if (refusal.exit_code) return say(config, refusal.exit_code, refusal.line);
+  if (config.help) return fputs(help_text().c_str(), stdout) < 0;
+  if (config.version) return printf("nfsrdma-fuse %s\n", version_with_commit()) < 0;
+  if (!config.mount_namespace.empty() && !enter_namespace(config.mount_namespace))
+    return say(config, exit_usage, "mount namespace " + config.mount_namespace + ": " + strerror(errno));
+  auto plan = plan_mount(config.options, config.directory);
+  if (!plan) return say(config, exit_code_of(plan.error()), plan.error().text());
+  if (config.verbose) printf("%s: %s on %s\n", config.program.c_str(), plan->source.c_str(), plan->directory.c_str());
+  if (config.fake) return exit_done;
+  if (config.foreground) return run_daemon(config, *plan, -1);
+  if (!config.log_target_given) config.log.where = "syslog";
+  return run_in_background(config, *plan);
+}
