@@ -43,7 +43,10 @@ Endpoint::Endpoint(CqDriver& driver, std::shared_ptr<rdma::ProtectionDomain> pd,
   index_bits_ = static_cast<uint32_t>(std::bit_width(params_.credits - 1));
   event_timer_.set([this] { connected_.set(state_ == State::up ? Result<void>() : Result<void>(why_)); });
   down_timer_.set([this] { finish_down(); });
-  stall_timer_.set([this] { pump(); });
+  stall_timer_.set([this] {
+    pump();
+    flush();
+  });
 }
 
 Endpoint::~Endpoint() {
@@ -147,7 +150,15 @@ void Endpoint::on_failed(const Error& why) {
   loop_.arm(event_timer_, 0);
 }
 
-void Endpoint::on_disconnected(const Error& why) { fail(why); }
+void Endpoint::on_disconnected(const Error& why) {
+  if (state_ == State::ending && why_is_soft_) why_ = why;
+  fail(why);
+}
+
+void Endpoint::fail_softly(const Error& why) {
+  if (state_ == State::up) why_is_soft_ = true;
+  fail(why);
+}
 
 void Endpoint::fail(const Error& why) {
   if (state_ != State::up) return;

@@ -52,17 +52,19 @@ uint32_t Endpoint::credits_free() const {
 void Endpoint::pump() {
   if (pumping_) return;
   pumping_ = true;
-  while (state_ == State::up && credits_.free() > 0 && !stall_timer_.armed()) {
+  while (state_ == State::up && credits_.free() > 0) {
+    // What waits for memory must not hold up a lease renewal.
     rpc::Call* call = urgent_.pop_front();
-    if (!call) call = queue_.pop_front();
+    if (!call && !stall_timer_.armed()) call = queue_.pop_front();
     if (!call) break;
     queued_--;
-    transmit(*call);
+    if (!transmit(*call)) break;
   }
   pumping_ = false;
 }
 
-void Endpoint::transmit(rpc::Call& call) {
+// False: it went back to the head of its queue, for want of a buffer or a key.
+bool Endpoint::transmit(rpc::Call& call) {
   uint32_t index = free_slots_[free_at_];
   free_at_ = (free_at_ + 1) % free_slots_.size();
   free_count_--;
@@ -82,8 +84,8 @@ void Endpoint::transmit(rpc::Call& call) {
       release(slot);
       (call.urgent ? urgent_ : queue_).push_front(call);
       queued_++;
-      retry_later();
-      break;
+      loop_.arm(stall_timer_, loop_.now_ns() + stall_retry_ns);
+      return false;
     case Marshal::failed:
       stats_.failed_marshal++;
       fence_all(slot);
@@ -91,9 +93,8 @@ void Endpoint::transmit(rpc::Call& call) {
       finish_if_done(slot);
       break;
   }
+  return true;
 }
-
-void Endpoint::retry_later() { loop_.arm(stall_timer_, loop_.now_ns() + stall_retry_ns); }
 
 void Endpoint::answered(CallSlot& slot, rpc::CallOutcome outcome) {
   slot.answered = true;
@@ -153,7 +154,7 @@ void Endpoint::release(CallSlot& slot) {
 void Endpoint::repost(Receive& receive) {
   if (state_ != State::up) return;
   rdma::ReceiveRequest request{receive.id(), arena_->sge(receive.offset, receive_bytes_)};
-  if (auto ok = qp_->post_receive({&request, 1}); !ok) fail(ok.error());
+  if (auto ok = qp_->post_receive({&request, 1}); !ok) fail_softly(ok.error());
 }
 
 uint32_t Endpoint::reverse_bytes_max() const {

@@ -140,19 +140,19 @@ class Endpoint final : public rpc::Transport, private rdma::ConnectionHandler, p
   void on_failed(const Error& why) override;
   void on_disconnected(const Error& why) override;
   void fail(const Error& why);
+  void fail_softly(const Error& why);  // the provider's own reason, if it comes in time, says more
   void finish_down();
   void release_all();
 
   // endpoint.cpp
   void pump();
-  void transmit(rpc::Call& call);
+  bool transmit(rpc::Call& call);
   void on_batch_end() override { flush(); }
   void answered(CallSlot& slot, rpc::CallOutcome outcome);
   void finish_if_done(CallSlot& slot);
   void release(CallSlot& slot);
   void fence_all(CallSlot& slot);
   void repost(Receive& receive);
-  void retry_later();
 
   // marshal.cpp
   Marshal marshal(CallSlot& slot);
@@ -192,6 +192,7 @@ class Endpoint final : public rpc::Transport, private rdma::ConnectionHandler, p
 
   State state_ = State::connecting;
   bool handed_over_ = false;
+  bool why_is_soft_ = false;
   bool pumping_ = false;
   uint32_t send_inline_bytes_ = 0;
   uint32_t receive_inline_bytes_ = 0;

@@ -188,8 +188,9 @@ uint32_t encoded_bytes(const Header& h) {
 uint32_t encode(const Header& h, Bytes out) {
   if (out.size() < encoded_bytes(h)) return 0;
   if (h.procedure == Procedure::error)
-    return h.error == ErrorCode::version ? encode_error_version(out, h.xid, h.credit)
-                                         : encode_error_chunk(out, h.xid, h.credit);
+    return h.error == ErrorCode::version
+               ? encode_error_version(out, h.xid, h.credit, h.version_low, h.version_high)
+               : encode_error_chunk(out, h.xid, h.credit);
   HeaderWriter w(out);
   w.fixed(h.xid, h.credit, h.procedure);
   for (const ReadSegment& r : h.reads) w.read_segment(r.position, r.target);
@@ -203,10 +204,10 @@ uint32_t encode(const Header& h, Bytes out) {
   return w.size();
 }
 
-uint32_t encode_error_version(Bytes out, uint32_t xid, uint32_t credit) {
+uint32_t encode_error_version(Bytes out, uint32_t xid, uint32_t credit, uint32_t low, uint32_t high) {
   uint32_t at = 0;
   for (uint32_t v : {xid, protocol_version, credit, static_cast<uint32_t>(Procedure::error),
-                     static_cast<uint32_t>(ErrorCode::version), protocol_version, protocol_version}) {
+                     static_cast<uint32_t>(ErrorCode::version), low, high}) {
     base::store_be(out.data() + at, v);
     at += 4;
   }

@@ -117,7 +117,8 @@ uint32_t encode(const Header& header, Bytes out);
 uint32_t encoded_bytes(const Header& header);
 
 // RDMA_ERROR messages. Return the bytes written (out holds at least 28).
-uint32_t encode_error_version(Bytes out, uint32_t xid, uint32_t credit);
+uint32_t encode_error_version(Bytes out, uint32_t xid, uint32_t credit, uint32_t low = protocol_version,
+                              uint32_t high = protocol_version);
 uint32_t encode_error_chunk(Bytes out, uint32_t xid, uint32_t credit);
 
 }  // namespace nfsrdma::rpcrdma

@@ -101,7 +101,7 @@ Endpoint::Marshal Endpoint::marshal(CallSlot& slot) {
   write_header(slot);
   if (auto ok = post(slot); !ok) {
     call.error = ok.error();
-    if (ok.error().errno_value() == ENOTCONN || ok.error().errno_value() == ENOBUFS) fail(ok.error());
+    if (ok.error().errno_value() == ENOTCONN || ok.error().errno_value() == ENOBUFS) fail_softly(ok.error());
     return Marshal::failed;
   }
   return Marshal::ready;

@@ -48,11 +48,8 @@ const char* check_segments(std::span<const Segment> got, std::span<const rdma::E
 }
 
 Error completion_error(const rdma::Completion& c) {
-  const bool oversized = c.op == rdma::Opcode::receive && c.status == rdma::CompletionStatus::length_error;
-  return Error(
-      ECONNRESET, ErrorOrigin::connection,
-      base::text("the connection broke: %s%s", rdma::to_string(c.status),
-                 oversized ? " (the peer sent a message larger than the inline size agreed on)" : ""));
+  return Error(ECONNRESET, ErrorOrigin::connection,
+               base::text("the connection broke: %s", rdma::to_string(c.status)));
 }
 
 }  // namespace
@@ -67,7 +64,7 @@ Endpoint::CallSlot* Endpoint::find(uint32_t xid) {
 void Endpoint::on_send_done(CallSlot& slot, const rdma::Completion& c) {
   slot.send_pending = false;
   if (c.status != rdma::CompletionStatus::success) {
-    if (c.status != rdma::CompletionStatus::flushed) fail(completion_error(c));
+    if (c.status != rdma::CompletionStatus::flushed) fail_softly(completion_error(c));
     slot.send_pending = true;  // answered at the end of the queue pair
     return;
   }
@@ -76,7 +73,12 @@ void Endpoint::on_send_done(CallSlot& slot, const rdma::Completion& c) {
 
 void Endpoint::on_receive(Receive& receive, const rdma::Completion& c) {
   if (c.status != rdma::CompletionStatus::success) {
-    if (c.status != rdma::CompletionStatus::flushed) fail(completion_error(c));
+    if (c.status == rdma::CompletionStatus::length_error)
+      fail(Error(EMSGSIZE, ErrorOrigin::protocol,
+                 base::text("%s sent a message larger than the %u bytes that were announced",
+                            params_.remote.text().c_str(), params_.inline_bytes)));
+    else if (c.status != rdma::CompletionStatus::flushed)
+      fail_softly(completion_error(c));
     return;
   }
   if (state_ != State::up) return;

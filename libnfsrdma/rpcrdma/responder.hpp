@@ -35,6 +35,7 @@ struct ResponderParams {
   uint32_t credits = 64;              // calls that a client may have unanswered, per connection
   uint32_t reverse_credits = 8;       // callbacks that we have unanswered at most; the client may grant less
   uint32_t inline_bytes = 4096;       // announced for both directions, 1024..262144
+  uint32_t receive_bytes = 4096;      // size of a posted Receive; at least inline_bytes is taken
   uint32_t ord = 16;                  // RDMA Reads issued at once
   uint32_t chunk_segments_max = 260;  // per chunk; the Linux client's page lists stay below
   uint32_t write_chunks_max = 16;

@@ -12,7 +12,6 @@ namespace {
 
 // Receives beyond the credits: a client may use a credit before we saw our own Send complete.
 constexpr uint32_t spare_receives = 8;
-constexpr uint32_t receive_bytes_least = 4096;
 constexpr base::TimeNs retry_ns = base::ms(1);
 constexpr uint32_t inline_bytes_least = 1024;
 
@@ -53,7 +52,7 @@ ServerEndpoint::~ServerEndpoint() = default;
 Result<void> ServerEndpoint::make_buffers() {
   const uint32_t receives = params_.credits + params_.reverse_credits + spare_receives;
   const uint32_t slots = receives + spare_receives;
-  receive_bytes_ = std::max(params_.inline_bytes, receive_bytes_least);
+  receive_bytes_ = std::max(params_.inline_bytes, params_.receive_bytes);
   const uint64_t send_at = uint64_t{receives} * receive_bytes_;
   const uint64_t reverse_at = send_at + uint64_t{slots} * params_.inline_bytes;
   zeros_at_ = reverse_at + uint64_t{params_.reverse_credits} * params_.inline_bytes;

@@ -45,7 +45,7 @@ void IncomingCall::reply(rpc::AcceptStatus status, uint32_t results_bytes, rpc::
 void ServerEndpoint::abandon(Slot& slot) {
   slot.call = nullptr;
   free_slot(slot);
-  flush_soon();
+  if (state_ == State::up) flush_soon();
 }
 
 void ServerEndpoint::reply(Slot& slot, rpc::AcceptStatus status, uint32_t results_bytes,

@@ -124,11 +124,12 @@ struct TestFaults : ResponderFaults {
   }
 };
 
-class Pair : public ::testing::Test {
+// The parameter names the provider.
+class Pair : public ::testing::TestWithParam<const char*> {
  protected:
   base::ManualClock clock;
   io::IoLoop loop{clock, {}};
-  std::shared_ptr<rdma::Provider> provider = rdma::make_loop_provider();
+  std::shared_ptr<rdma::Provider> provider = make_provider();
   std::unique_ptr<CqDriver> driver, server_driver;
   std::shared_ptr<rdma::Device> device;
   std::shared_ptr<rdma::ProtectionDomain> pd;
@@ -144,6 +145,9 @@ class Pair : public ::testing::Test {
   std::unique_ptr<Endpoint> endpoint;
   std::string connect_error;
 
+  static std::shared_ptr<rdma::Provider> make_provider() {
+    return std::string(GetParam()) == "loop" ? rdma::make_loop_provider() : rdma::make_iwarp_provider({});
+  }
   void make_drivers() {
     driver = std::make_unique<CqDriver>(loop, std::move(*provider->create_completion_queue(1024)));
     server_driver = std::make_unique<CqDriver>(loop, std::move(*provider->create_completion_queue(1024)));
@@ -163,7 +167,9 @@ class Pair : public ::testing::Test {
     ASSERT_TRUE(endpoint) << connect_error;
   }
   void make_pd() {
-    device = *provider->resolve({});
+    rdma::ResolveParams to;
+    to.remote = *base::SocketAddress::parse("127.0.0.1", 1);
+    device = *provider->resolve(to);
     pd = *device->create_protection_domain();
     pool = std::make_unique<mem::BufferPool>(pd, pool_params);
   }
@@ -221,5 +227,9 @@ class Pair : public ::testing::Test {
     server_driver.reset();
   }
 };
+
+#define NFSRDMA_BOTH_PROVIDERS(Suite)                                       \
+  INSTANTIATE_TEST_SUITE_P(Over, Suite, ::testing::Values("loop", "iwarp"), \
+                           [](const auto& p) { return std::string(p.param); })
 
 }  // namespace nfsrdma::rpcrdma::testing
