@@ -2,7 +2,9 @@
 # room_version: what this build is. version.hpp holds the numbers; the commit is asked for at every build and
 # written only when it changed, so that only one small object is compiled again.
 
-configure_file(${CMAKE_SOURCE_DIR}/include/nfsrdma/version.hpp.in ${CMAKE_BINARY_DIR}/include/nfsrdma/version.hpp @ONLY)
+foreach(header version.h version.hpp)
+  configure_file(${CMAKE_SOURCE_DIR}/include/nfsrdma/${header}.in ${CMAKE_BINARY_DIR}/include/nfsrdma/${header} @ONLY)
+endforeach()
 
 set(commit_header ${CMAKE_BINARY_DIR}/generated/nfsrdma_commit.h)
 set(commit_command ${CMAKE_COMMAND} -DSOURCE_DIR=${CMAKE_SOURCE_DIR} -DOUTPUT=${commit_header}

@@ -11,7 +11,8 @@ namespace {
 std::atomic<LogSink> public_sink{nullptr};
 
 void pass_on(base::LogLevel level, std::string_view room, std::string_view line) {
-  if (LogSink sink = public_sink.load(std::memory_order_acquire)) sink(static_cast<LogLevel>(level), room, line);
+  if (LogSink sink = public_sink.load(std::memory_order_acquire))
+    sink(static_cast<LogLevel>(level), room, line);
 }
 
 static_assert(static_cast<int>(LogLevel::off) == static_cast<int>(base::LogLevel::off));
