@@ -49,7 +49,7 @@ void add_options(CLI::App& app, Options& o) {
       ->type_name("DIR");
   app.add_option("--delegations", o.delegations, "none, read (default) or write")
       ->check(CLI::IsMember({"none", "read", "write"}));
-  app.add_option("--fault", o.fault, "Misbehave, for tests of clients: KEY=VALUE,... ('--fault help' lists them)")
+  app.add_option("--fault", o.fault, "Misbehave, for tests of clients: KEY=VALUE,...")
       ->type_name("PLAN");
   app.add_flag("-v,--verbose", o.verbosity, "Say more (twice: everything)");
   add_limits(app, o);
