@@ -100,6 +100,7 @@ void ContractTest::SetUp() {
 void ContractTest::TearDown() {
   client_.qp.reset();
   server_.qp.reset();
+  scratch_.clear();
   listener_.reset();
 }
 
@@ -192,9 +193,9 @@ Result<Exposure> ContractTest::expose(End& end, Memory& memory, uint64_t offset,
   constexpr uint64_t heard = 9101, told = 9102;
   End& other = &end == &client_ ? server_ : client_;
   auto exposure = end.qp->expose(*memory, offset, length, purpose);
-  ReceiveRequest empty;
-  empty.id = heard;
-  if (!exposure || !other.qp->post_receive({&empty, 1}) || !tagged(end, Opcode::send, told, {}, {})) return exposure;
+  std::unique_ptr<Memory>& scratch = scratch_[&other];
+  if (!scratch) scratch = std::make_unique<Memory>(*other.pd, 64);
+  if (!exposure || !receive(other, heard, *scratch, 0, 64) || !tagged(end, Opcode::send, told, {}, {})) return exposure;
   EXPECT_TRUE(until([&] { return other.find(heard) && end.find(told); }));
   for (End* side : {&client_, &server_})
     std::erase_if(side->seen, [](const Completion& c) { return c.id == heard || c.id == told; });

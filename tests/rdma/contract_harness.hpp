@@ -25,6 +25,7 @@ struct ContractProvider {
   std::function<std::shared_ptr<Provider>()> make;
   SocketAddress address;       // to listen on, port 0
   bool can_refuse = true;      // a port without a listener is reported as refused
+  bool exact_bounds = true;    // an exposure ends where it ends; false: where its registration or window is checked
   size_t private_data_max = 196;  // of a connect request
   bool faithful_memory = true; // revocation is immediate; false: the pair is torn down instead
 };
@@ -128,6 +129,7 @@ class ContractTest : public testing::TestWithParam<ContractProvider> {
   QueuePairParams server_params_;
   std::function<void()> before_accept_;
   std::optional<Error> accept_error_;
+  std::map<End*, std::unique_ptr<Memory>> scratch_;  // where the Sends of expose() arrive
 };
 
 }  // namespace nfsrdma::rdma::contract

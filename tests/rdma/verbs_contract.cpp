@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The contract suite over real or emulated RDMA devices:
-//   rdma_verbs_contract --address=ADDRESS [--device=NAME] [--no-windows] [gtest options]
+//   rdma_verbs_contract --address=ADDRESS [--device=NAME] [--no-windows] [--exact-bounds] [gtest options]
+// --exact-bounds: the device checks the bounds of memory windows. rxe checks those of the region that they stand on,
+// and plain registrations are all that siw has.
 // ADDRESS belongs to the device; both ends of each pair use it. Run in the guest by tests/vm.
 #include <gtest/gtest.h>
 
@@ -24,6 +26,7 @@ std::vector<ContractProvider> contract_providers() {
   provider.name = "verbs";
   provider.address = options.address;
   provider.private_data_max = 56;
+  provider.exact_bounds = options.exact_bounds;
   provider.faithful_memory = false;  // a device cannot be told to spare one region only
   provider.make = [options] {
     VerbsOptions made;
@@ -41,13 +44,14 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; i++) {
     if (strncmp(argv[i], "--device=", 9) == 0) options.device = argv[i] + 9;
     if (strcmp(argv[i], "--no-windows") == 0) options.windows = false;
+    if (strcmp(argv[i], "--exact-bounds") == 0) options.exact_bounds = true;
     if (strncmp(argv[i], "--address=", 10) == 0) {
       auto address = nfsrdma::base::SocketAddress::parse(argv[i] + 10, 0);
       if (address) options.address = *address;
     }
   }
   if (!options.address.valid()) {
-    fprintf(stderr, "usage: rdma_verbs_contract --address=ADDRESS [--device=NAME] [--no-windows]\n");
+    fprintf(stderr, "usage: rdma_verbs_contract --address=ADDRESS [--device=NAME] [--no-windows] [--exact-bounds]\n");
     return 2;
   }
   testing::InitGoogleTest(&argc, argv);

@@ -12,6 +12,7 @@ struct VerbsTestOptions {
   base::SocketAddress address;
   std::string device;
   bool windows = true;
+  bool exact_bounds = false;
 };
 VerbsTestOptions& verbs_test_options();
 

@@ -23,8 +23,8 @@ constexpr int poll_batch = 32;
 
 }  // namespace
 
-Result<std::unique_ptr<HardwareQueue>> HardwareQueue::create(VerbsDevice& device, uint32_t entries) {
-  std::unique_ptr<HardwareQueue> queue(new HardwareQueue);
+Result<std::shared_ptr<HardwareQueue>> HardwareQueue::create(VerbsDevice& device, uint32_t entries) {
+  std::shared_ptr<HardwareQueue> queue(new HardwareQueue);
   queue->context = device.context();
   queue->channel_ = ibv_create_comp_channel(device.context());
   int flags = queue->channel_ ? fcntl(queue->channel_->fd, F_GETFL) : -1;
@@ -108,15 +108,15 @@ Result<Seat> VerbsCompletionQueue::seat(VerbsQueuePair& pair, VerbsDevice& devic
   seat.reserved = completions_max;
   for (auto& queue : hardware_)
     if (queue->context == device.context() && queue->entries - queue->reserved >= completions_max)
-      seat.queue = queue.get();
+      seat.queue = queue;
   if (!seat.queue) {
     uint32_t entries = std::max(completions_max, std::min(entries_, device.traits().completions_max));
     auto made = HardwareQueue::create(device, entries);
     if (!made) return std::move(made).error();
     if (!watch((*made)->fd(), **made, EPOLLIN))
       return Error(errno, ErrorOrigin::local, base::text("completion channel: %s", strerror(errno)));
-    seat.queue = made->get();
-    hardware_.push_back(*std::move(made));
+    seat.queue = *made;
+    hardware_.push_back(seat.queue);
   }
   size_t slot = 0;
   while (slot < slots_.size() && slots_[slot].pair) slot++;
@@ -129,8 +129,8 @@ Result<Seat> VerbsCompletionQueue::seat(VerbsQueuePair& pair, VerbsDevice& devic
   return seat;
 }
 
-void VerbsCompletionQueue::unseat(const Seat& seat) {
-  seat.queue->reserved -= seat.reserved;
+void VerbsCompletionQueue::unseat(const Seat& seat, bool keep_reserved) {
+  if (!keep_reserved) seat.queue->reserved -= seat.reserved;
   slots_[seat.slot].pair = nullptr;
 }
 
@@ -174,28 +174,21 @@ void VerbsCompletionQueue::run_steps() {
   }
 }
 
-// Polls at most poll_batch completions into out, which has room for as many.
-size_t VerbsCompletionQueue::poll_hardware(HardwareQueue& queue, Ready* out, bool* emptied) {
+// Takes a batch; false when there was no more than that.
+bool VerbsCompletionQueue::poll_hardware(HardwareQueue& queue) {
   ibv_wc batch[poll_batch];
   int got = ibv_poll_cq(queue.cq, poll_batch, batch);
-  *emptied = got < poll_batch;
-  size_t n = 0;
   for (int i = 0; i < got; i++) {
     WorkId work(batch[i].wr_id);
     if (work.slot() >= slots_.size()) continue;
     Slot& slot = slots_[work.slot()];
-    if (!slot.pair || slot.generation != work.generation()) continue;
-    out[n].owner = slot.pair;
-    if (slot.pair->translate(batch[i], out[n].completion)) n++;
+    if (slot.pair && slot.generation == work.generation()) slot.pair->translate(batch[i]);
   }
-  return n;
+  return got == poll_batch;
 }
 
 void VerbsCompletionQueue::drain(HardwareQueue& queue) {
-  Ready batch[poll_batch];
-  for (bool emptied = false; !emptied;) {
-    size_t n = poll_hardware(queue, batch, &emptied);
-    for (size_t i = 0; i < n; i++) ready_.push(batch[i]);
+  while (poll_hardware(queue)) {
   }
 }
 
@@ -210,15 +203,9 @@ size_t VerbsCompletionQueue::poll(TimeNs now_ns, std::span<Completion> out) {
   }
   run_timers(now_ns);
   run_steps();
-  for (auto& queue : hardware_) {
-    Ready batch[poll_batch];
-    bool emptied = ready_.size() >= out.size();
-    while (!emptied) {
-      size_t n = poll_hardware(*queue, batch, &emptied);
-      for (size_t i = 0; i < n; i++) ready_.push(batch[i]);
-      emptied |= ready_.size() >= out.size();
+  for (auto& queue : hardware_)
+    while (ready_.size() < out.size() && poll_hardware(*queue)) {
     }
-  }
   size_t n = 0;
   for (; n < out.size() && !ready_.empty(); ready_.pop()) out[n++] = ready_.front().completion;
   return n;

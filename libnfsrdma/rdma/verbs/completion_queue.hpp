@@ -31,7 +31,7 @@ class EventSource {
 // A hardware completion queue and the channel that tells of it.
 class HardwareQueue final : public EventSource {
  public:
-  static Result<std::unique_ptr<HardwareQueue>> create(VerbsDevice& device, uint32_t entries);
+  static Result<std::shared_ptr<HardwareQueue>> create(VerbsDevice& device, uint32_t entries);
   ~HardwareQueue();
   void on_readable() override;
   // Asks for an event at the next completion; false if the device refuses (then poll again).
@@ -41,7 +41,7 @@ class HardwareQueue final : public EventSource {
   ibv_context* context = nullptr;
   ibv_cq* cq = nullptr;
   uint32_t entries = 0;
-  uint32_t reserved = 0;  // by queue pairs, so that the queue can never overrun
+  std::atomic<uint32_t> reserved{0};  // by queue pairs, so that the queue can never overrun
 
  private:
   HardwareQueue() = default;
@@ -52,7 +52,7 @@ class HardwareQueue final : public EventSource {
 // A queue pair's place in a completion queue. wr_id names slot and generation, so that a completion of a queue pair
 // that has gone finds nobody.
 struct Seat {
-  HardwareQueue* queue = nullptr;
+  std::shared_ptr<HardwareQueue> queue;
   uint16_t slot = 0;
   uint16_t generation = 0;
   uint32_t reserved = 0;
@@ -71,7 +71,8 @@ class VerbsCompletionQueue final : public CompletionQueue {
   // The connection manager's channel, opened by the first connect() or listen().
   Result<std::shared_ptr<CmChannel>> channel();
   Result<Seat> seat(VerbsQueuePair& pair, VerbsDevice& device, uint32_t completions_max);
-  void unseat(const Seat& seat);
+  // keep_reserved: completions of the queue pair may still come, its hardware lives on for a while.
+  void unseat(const Seat& seat, bool keep_reserved);
   // Takes what the hardware queue holds into the ready ring, so that a queue pair can be destroyed with no
   // completion of it left behind.
   void drain(HardwareQueue& queue);
@@ -95,7 +96,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
     VerbsQueuePair* owner = nullptr;
     Completion completion;
   };
-  size_t poll_hardware(HardwareQueue& queue, Ready* out, bool* emptied);
+  bool poll_hardware(HardwareQueue& queue);
 
   struct Slot {
     VerbsQueuePair* pair = nullptr;
@@ -116,7 +117,7 @@ class VerbsCompletionQueue final : public CompletionQueue {
   WakeSource wake_source_;
   CmSource cm_source_;
   std::shared_ptr<CmChannel> channel_;
-  std::vector<std::unique_ptr<HardwareQueue>> hardware_;
+  std::vector<std::shared_ptr<HardwareQueue>> hardware_;
   std::vector<Slot> slots_;
   std::vector<VerbsQueuePair*> soon_;
   Ring<Ready> ready_;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an address or a request to an established connection, one connection manager event after the other.
 #include <errno.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -133,31 +130,6 @@ void VerbsQueuePair::on_address_resolved() {
     end(call_error(attempt(), "route resolution", errno));
 }
 
-// The kernel's siw connects its TCP socket inside rdma_connect(), blocking for as long as TCP retries. So the loop
-// first sees, without blocking, whether somebody answers there at all.
-void VerbsQueuePair::start_probe() {
-  phase_ = Phase::probing;
-  probe_fd_ = socket(remote_.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (probe_fd_ < 0) return end(call_error(attempt(), "a socket", errno));
-  SocketAddress source = local_;
-  source.set_port(0);
-  if (bind(probe_fd_, source.get(), source.length()) != 0) return end(tcp_error(attempt(), errno));
-  if (::connect(probe_fd_, remote_.get(), remote_.length()) != 0 && errno != EINPROGRESS)
-    return end(tcp_error(attempt(), errno));
-  if (!cq_.watch(probe_fd_, probe_source_, EPOLLOUT)) end(call_error(attempt(), "watching a socket", errno));
-}
-
-void VerbsQueuePair::finish_probe() {
-  int error = 0;
-  socklen_t length = sizeof error;
-  getsockopt(probe_fd_, SOL_SOCKET, SO_ERROR, &error, &length);
-  cq_.unwatch(probe_fd_);
-  close(probe_fd_);
-  probe_fd_ = -1;
-  if (error != 0) return end(tcp_error(attempt(), error));
-  start_connecting();
-}
-
 void VerbsQueuePair::start_connecting() {
   phase_ = Phase::connecting;
   rdma_conn_param param{};
@@ -168,9 +140,20 @@ void VerbsQueuePair::start_connecting() {
   param.retry_count = retries;
   param.rnr_retry_count = receiver_not_ready_retries;
   param.flow_control = 1;
+  if (device_.traits().siw) {
+    job_ = ConnectJob::start(id_.get(), param, private_data_, cq_);
+    return;
+  }
   if (rdma_connect(id_.get(), &param) == 0) return;
   int error = errno;
   end(device_.traits().iwarp ? tcp_error(attempt(), error) : call_error(attempt(), "rdma_connect", error));
+}
+
+void VerbsQueuePair::look_at_job() {
+  int error = 0;
+  if (!job_->finished(&error)) return;
+  job_.reset();
+  if (error != 0) end(tcp_error(attempt(), error));
 }
 
 void VerbsQueuePair::on_cm_event(const CmEvent& event) {
@@ -185,7 +168,7 @@ void VerbsQueuePair::on_cm_event(const CmEvent& event) {
   }
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED: return on_address_resolved();
-    case RDMA_CM_EVENT_ROUTE_RESOLVED: return device_.traits().siw ? start_probe() : start_connecting();
+    case RDMA_CM_EVENT_ROUTE_RESOLVED: return start_connecting();
     case RDMA_CM_EVENT_ESTABLISHED: return on_established(event);
     case RDMA_CM_EVENT_DISCONNECTED:
       return end(Error(ECONNRESET, ErrorOrigin::connection,
@@ -262,7 +245,7 @@ void VerbsQueuePair::on_timer(TimeNs now_ns) {
     Stage stage = accepting_side_                        ? Stage::reply
                   : phase_ == Phase::resolving_address ? Stage::address
                   : phase_ == Phase::resolving_route   ? Stage::route
-                  : phase_ == Phase::probing           ? Stage::tcp
+                  : job_                               ? Stage::tcp
                                                        : Stage::request;
     return end(timeout_error(attempt(), stage, connect_timeout_ns_));
   }

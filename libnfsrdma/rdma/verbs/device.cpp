@@ -12,6 +12,7 @@ namespace nfsrdma::rdma::verbs {
 namespace {
 
 constexpr uint32_t siw_vendor_id = 0x626d74;
+constexpr uint32_t rxe_vendor_id = 0xffffff;
 // A connect request of the IP service has 92 bytes less 36 of its own header; MPA takes 512, librdmacm counts to 255.
 constexpr uint32_t private_data_ib_max = 56;
 constexpr uint32_t private_data_iwarp_max = 255;
@@ -27,6 +28,7 @@ DeviceTraits traits_of(ibv_context* context, const ibv_device_attr& attr, const 
   traits.name = ibv_get_device_name(context->device);
   traits.iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
   traits.siw = traits.iwarp && attr.vendor_id == siw_vendor_id;
+  traits.rxe = !traits.iwarp && attr.vendor_id == rxe_vendor_id;
   traits.windows = attr.max_mw > 0 && (attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
   traits.work_requests_max = positive(attr.max_qp_wr, UINT32_MAX);
   traits.completions_max = positive(attr.max_cqe, UINT32_MAX);

@@ -24,6 +24,7 @@ struct DeviceTraits {
   uint8_t port = 1;
   bool iwarp = false;
   bool siw = false;               // the kernel's software iWARP: its connect blocks, and it loses a wake-up
+  bool rxe = false;               // the kernel's software RoCE
   bool windows = false;           // type-2 memory windows
   uint32_t work_requests_max = 0; // per queue
   uint32_t completions_max = 0;   // per completion queue

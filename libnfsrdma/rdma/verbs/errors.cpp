@@ -58,9 +58,12 @@ Error no_listener(const Attempt& attempt) {
 }
 
 Error consumer_reject(const Attempt& attempt, const CmEvent& event) {
+  // InfiniBand's rejections have a field of fixed size for private data, filled up with zeros.
+  ConstBytes data = event.data();
+  while (!data.empty() && data.back() == std::byte{0}) data = data.first(data.size() - 1);
   return failure(ECONNREFUSED, attempt,
                  base::text("rejected by the service that listens there (status %d%s); the server's log has its reason",
-                            event.status, describe_private_data(event.data()).c_str()));
+                            event.status, describe_private_data(data).c_str()));
 }
 
 Error rejection(const Attempt& attempt, const CmEvent& event) {

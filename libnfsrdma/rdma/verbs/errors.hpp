@@ -23,7 +23,7 @@ Error address_error(const Attempt& attempt, int error);
 Error event_error(const Attempt& attempt, Stage stage, const CmEvent& event);
 // A call into librdmacm or libibverbs failed at once.
 Error call_error(const Attempt& attempt, const char* what, int error);
-// The TCP probe towards a software iWARP peer failed.
+// The TCP connection below iWARP failed.
 Error tcp_error(const Attempt& attempt, int error);
 Error timeout_error(const Attempt& attempt, Stage stage, TimeNs after_ns);
 // An established connection's end.

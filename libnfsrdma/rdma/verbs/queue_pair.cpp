@@ -31,7 +31,6 @@ VerbsQueuePair::VerbsQueuePair(std::shared_ptr<VerbsDomain> domain, VerbsComplet
       exposures_(domain_->pd(), device_.traits().windows, params.send_depth) {
   params_.ird = std::min(params_.ird, device_.caps().ird_max);
   params_.ord = std::min(params_.ord, device_.caps().ord_max);
-  probe_source_.pair = this;
 }
 
 Result<std::unique_ptr<QueuePair>> VerbsQueuePair::create(std::shared_ptr<VerbsDomain> domain,
@@ -78,12 +77,8 @@ VerbsQueuePair::~VerbsQueuePair() {
   if (was_established_ && phase_ == Phase::established) rdma_disconnect(id_.get());
   phase_ = Phase::ended;
   tear_hardware();
-  if (probe_fd_ >= 0) {
-    cq_.unwatch(probe_fd_);
-    close(probe_fd_);
-  }
   id_.reset();
-  if (seat_) cq_.unseat(*seat_);
+  if (seat_) cq_.unseat(*seat_, abandoned_);
   cq_.forget(*this);
 }
 
@@ -95,6 +90,16 @@ void VerbsQueuePair::tear_hardware() {
   attr.qp_state = IBV_QPS_ERR;
   ibv_modify_qp(qp_, &attr, IBV_QP_STATE);
   cq_.drain(*seat_->queue);
+  if (job_) {
+    // The call that it is in will fail, now that the queue pair is in the error state; then the rest goes.
+    id_->context = nullptr;
+    std::lock_guard lock(mutex_);
+    abandoned_ = job_->abandon(id_, *seat_, *cq_.channel(), domain_);
+    if (abandoned_) {
+      qp_ = nullptr;
+      return;
+    }
+  }
   {
     std::lock_guard lock(mutex_);
     exposures_.drop_all();  // first: rxe waits for a minute to destroy a queue pair that has windows
@@ -112,7 +117,6 @@ void VerbsQueuePair::disconnect() {
       break;
     case Phase::resolving_address:
     case Phase::resolving_route:
-    case Phase::probing:
     case Phase::connecting:
     case Phase::accepting:
       end(Error(ECANCELED, ErrorOrigin::connection, "connecting was cancelled"));
@@ -135,11 +139,6 @@ void VerbsQueuePair::end(Error why) {
 void VerbsQueuePair::finish_end() {
   if (id_ && was_established_) rdma_disconnect(id_.get());
   tear_hardware();
-  if (probe_fd_ >= 0) {
-    cq_.unwatch(probe_fd_);
-    close(probe_fd_);
-    probe_fd_ = -1;
-  }
   id_.reset();
   phase_ = Phase::ended;
   for (const Completion& completion : held_) cq_.push(*this, completion);
@@ -154,12 +153,9 @@ void VerbsQueuePair::finish_end() {
 void VerbsQueuePair::flush_everything() {
   std::lock_guard lock(mutex_);
   for (; !sends_.empty(); sends_.pop()) {
-    const SendEntry& entry = sends_.front();
-    // With the hardware queue pair the windows went: what a fence waited for has come.
-    if (entry.kind == SendEntry::Kind::fence)
-      cq_.push(*this, {entry.id, Opcode::fence, CompletionStatus::success, false, 0, 0});
-    if (entry.kind == SendEntry::Kind::request)
-      cq_.push(*this, {entry.id, entry.op, CompletionStatus::flushed, false, 0, 0});
+    SendEntry& entry = sends_.front();
+    if (!entry.done) entry.status = CompletionStatus::flushed;
+    retire(entry);
   }
   for (; !receives_.empty(); receives_.pop())
     cq_.push(*this, {receives_.front().id, Opcode::receive, CompletionStatus::flushed, false, 0, 0});
@@ -167,7 +163,6 @@ void VerbsQueuePair::flush_everything() {
     cq_.push(*this, {request.id, Opcode::receive, CompletionStatus::flushed, false, 0, 0});
   early_receives_.clear();
   batch_size_ = 0;
-  requests_ = 0;
 }
 
 void VerbsQueuePair::step() {
@@ -178,7 +173,7 @@ void VerbsQueuePair::step() {
   }
   if (torn) end(Error(EIO, ErrorOrigin::local, "memory that the connection was using was revoked"));
   if (phase_ == Phase::ending) return finish_end();
-  if (phase_ == Phase::probing && probe_ready_) finish_probe();
+  if (job_) look_at_job();
   if (phase_ == Phase::established) flush();
 }
 

@@ -17,6 +17,7 @@
 
 #include "rdma/ring.hpp"
 #include "rdma/verbs/completion_queue.hpp"
+#include "rdma/verbs/connect_job.hpp"
 #include "rdma/verbs/device.hpp"
 #include "rdma/verbs/errors.hpp"
 #include "rdma/verbs/exposures.hpp"
@@ -48,15 +49,14 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   void on_cm_event(const CmEvent& event) override;
   void on_timer(TimeNs now_ns);
   void step();
-  // Fills out from a hardware completion; false when its owner need not hear of it.
-  bool translate(const ibv_wc& wc, Completion& out);
+  // A completion of the hardware; what its owner shall hear goes into the completion queue's ready ring.
+  void translate(const ibv_wc& wc);
 
  private:
   enum class Phase : uint8_t {
     idle,
     resolving_address,
     resolving_route,
-    probing,     // siw only: is there a TCP listener at all
     connecting,
     accepting,
     established,
@@ -70,17 +70,15 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
     uint32_t exposure = 0;  // fence, bind: index of the exposure
     Opcode op = Opcode::send;
     bool signaled_by_owner = true;
+    bool signaled = true;  // the hardware tells of it
+    bool done = false;
+    CompletionStatus status = CompletionStatus::success;
     enum class Kind : uint8_t { request, fence, bind, nudge } kind = Kind::request;
   };
   struct ReceiveEntry {
     uint64_t id = 0;
     const VerbsRegion* region = nullptr;
   };
-  struct ProbeSource final : EventSource {
-    VerbsQueuePair* pair = nullptr;
-    void on_readable() override { pair->probe_ready_ = true, pair->cq_.call_soon(*pair); }
-  };
-
   VerbsQueuePair(std::shared_ptr<VerbsDomain> domain, VerbsCompletionQueue& cq, const QueuePairParams& params,
                  ConnectionHandler& handler);
 
@@ -88,9 +86,8 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   Result<void> create_hardware();
   Result<void> start_resolving(const ConnectParams& params);
   void on_address_resolved();
-  void start_probe();
-  void finish_probe();
   void start_connecting();
+  void look_at_job();
   void on_established(const CmEvent& event);
   void tune();
   std::string path_text() const;
@@ -110,8 +107,9 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   Result<void> push_receives(std::span<const ReceiveRequest> requests);
   bool room(size_t entries) const { return sends_.size() + entries + exposures_.bound() <= send_entries_max_; }
   void retire(const SendEntry& entry);
-  bool translate_send(const ibv_wc& wc, Completion& out);
-  bool translate_receive(const ibv_wc& wc, Completion& out);
+  void deliver(const Completion& completion);
+  void translate_send(const ibv_wc& wc);
+  void translate_receive(const ibv_wc& wc);
   void note_status(const ibv_wc& wc);
   void nudge();
   bool uses_revoked() const;
@@ -140,9 +138,8 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   std::vector<std::byte> private_data_;  // ours while connecting, the peer's when accepting
   uint32_t peer_ird_ = 0;                // accepting side: what the request offered
   uint32_t peer_ord_ = 0;
-  int probe_fd_ = -1;
-  bool probe_ready_ = false;
-  ProbeSource probe_source_;
+  std::shared_ptr<ConnectJob> job_;      // siw only, while its connect may still be under way
+  bool abandoned_ = false;               // to the job
   std::vector<Completion> held_;         // came before the connection manager's word; for after on_established()
 
   std::mutex mutex_;

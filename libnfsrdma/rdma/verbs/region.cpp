@@ -35,7 +35,9 @@ bool may_pin_without_limit() {
 // The kernel says "cannot allocate memory" both when memory is short and, far more often, when RLIMIT_MEMLOCK is.
 Error registration_error(const DeviceTraits& device, const MemoryRange& range, int error) {
   rlimit limit{};
-  bool limited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && !may_pin_without_limit();
+  // siw asks for the limit only, whatever the process may do.
+  bool limited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+                 (device.siw || !may_pin_without_limit());
   uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   uint64_t start = reinterpret_cast<uint64_t>(range.address) & ~(page - 1);
   uint64_t end = (reinterpret_cast<uint64_t>(range.address) + range.length_bytes + page - 1) & ~(page - 1);
@@ -45,10 +47,10 @@ Error registration_error(const DeviceTraits& device, const MemoryRange& range, i
     return Error(ENOMEM, ErrorOrigin::local,
                  base::text("cannot register %zu bytes on %s: needs %llu bytes of locked memory with what is "
                             "pinned already, the limit (RLIMIT_MEMLOCK) allows %llu; raise it (ulimit -l, "
-                            "LimitMEMLOCK=, docker --ulimit memlock=-1), give the process an effective "
-                            "CAP_IPC_LOCK, or use a smaller buffer pool",
+                            "LimitMEMLOCK=, docker --ulimit memlock=-1)%s or use a smaller buffer pool",
                             range.length_bytes, device.name.c_str(), static_cast<unsigned long long>(needed),
-                            static_cast<unsigned long long>(limit.rlim_cur)));
+                            static_cast<unsigned long long>(limit.rlim_cur),
+                            device.siw ? "" : ", give the process an effective CAP_IPC_LOCK,"));
   if (range.kind == MemoryKind::dmabuf && error == EOPNOTSUPP)
     return Error(error, ErrorOrigin::local,
                  base::text("%s or its driver cannot register a dma-buf", device.name.c_str()));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work requests, their completions, exposures and fences.
 //
-// The send queue retires in order: the completion of an entry means that all before it are done. Entries of which the
-// owner wants no completion get one from the hardware now and then nevertheless, so that the queue drains.
+// The owner sees completions in the order of its requests. The hardware may not: siw completes a Send before the Read
+// in front of it. So an entry of the send queue is marked when it is done and leaves when all before it have left.
+// Entries of which the hardware tells nothing are done when a later one is; that is never a Read, and now and then
+// the hardware is asked even where the owner wants no completion, so that the queue drains.
 #include <errno.h>
 
 #include <algorithm>
@@ -119,13 +121,14 @@ void VerbsQueuePair::queue_request(const SendRequest& request) {
 ibv_send_wr& VerbsQueuePair::queue_work(const SendEntry& entry, bool signaled) {
   if (batch_size_ == batch_max) push_batch();
   if (++unsignaled_ >= std::max(1u, params_.send_depth / 4)) signaled = true;
+  if (entry.op == Opcode::read) signaled = true;
   if (signaled) unsignaled_ = 0;
   ibv_send_wr& wr = batch_[batch_size_];
   std::memset(&wr, 0, sizeof wr);
   wr.wr_id = WorkId(seat_->slot, seat_->generation, false, send_sequence_++).value();
   wr.sg_list = batch_sge_[batch_size_].data();
   wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
-  sends_.push(entry);
+  sends_.push(entry).signaled = signaled;
   batch_size_++;
   return wr;
 }
@@ -237,57 +240,76 @@ bool VerbsQueuePair::fence(const Exposure& exposure, uint64_t id) {
   return false;
 }
 
-void VerbsQueuePair::retire(const SendEntry& entry) {
-  if (entry.kind == SendEntry::Kind::request) requests_--;
-  if (entry.kind == SendEntry::Kind::fence) exposures_.release(entry.exposure);
-}
-
-bool VerbsQueuePair::translate(const ibv_wc& wc, Completion& out) {
+void VerbsQueuePair::translate(const ibv_wc& wc) {
   std::lock_guard lock(mutex_);
-  bool tell = WorkId(wc.wr_id).receive() ? translate_receive(wc, out) : translate_send(wc, out);
+  if (WorkId(wc.wr_id).receive())
+    translate_receive(wc);
+  else
+    translate_send(wc);
   if (wc.status != IBV_WC_SUCCESS) note_status(wc);
-  if (!tell || phase_ == Phase::established || phase_ == Phase::ending || phase_ == Phase::ended) return tell;
-  held_.push_back(out);
-  return false;
 }
 
-bool VerbsQueuePair::translate_send(const ibv_wc& wc, Completion& out) {
-  uint32_t ahead = (WorkId(wc.wr_id).sequence() - send_head_) & WorkId::sequence_mask;
-  if (ahead >= sends_.size()) return false;  // not ours: the device said the same thing twice
-  for (; ahead > 0; ahead--) {
+// Before the connection manager has said that the pair is connected its owner expects nothing of it.
+void VerbsQueuePair::deliver(const Completion& completion) {
+  bool connecting = phase_ == Phase::connecting || phase_ == Phase::accepting || phase_ == Phase::idle;
+  if (connecting)
+    held_.push_back(completion);
+  else
+    cq_.push(*this, completion);
+}
+
+void VerbsQueuePair::translate_send(const ibv_wc& wc) {
+  uint32_t at = (WorkId(wc.wr_id).sequence() - send_head_) & WorkId::sequence_mask;
+  if (at >= sends_.size()) return;  // not ours: the device said the same thing twice
+  for (uint32_t i = 0; i < at; i++)
+    if (!sends_[i].signaled) sends_[i].done = true;
+  sends_[at].done = true;
+  sends_[at].status = status_of(wc.status);
+  while (!sends_.empty() && sends_.front().done) {
     retire(sends_.front());
     sends_.pop();
     send_head_++;
   }
-  SendEntry entry = sends_.front();
-  retire(entry);
-  sends_.pop();
-  send_head_++;
-  bool success = wc.status == IBV_WC_SUCCESS;
-  if (entry.kind == SendEntry::Kind::bind || entry.kind == SendEntry::Kind::nudge) return false;
-  if (success && !entry.signaled_by_owner && entry.kind == SendEntry::Kind::request) return false;
-  bool fence = entry.kind == SendEntry::Kind::fence;
-  out = {entry.id, entry.op, fence ? CompletionStatus::success : status_of(wc.status), false, 0, 0};
-  return true;
 }
 
-bool VerbsQueuePair::translate_receive(const ibv_wc& wc, Completion& out) {
-  if (WorkId(wc.wr_id).sequence() != (receive_head_ & WorkId::sequence_mask) || receives_.empty()) return false;
+// The entry leaves the send queue.
+void VerbsQueuePair::retire(const SendEntry& entry) {
+  switch (entry.kind) {
+    case SendEntry::Kind::request:
+      requests_--;
+      if (entry.signaled_by_owner || entry.status != CompletionStatus::success)
+        deliver({entry.id, entry.op, entry.status, false, 0, 0});
+      break;
+    case SendEntry::Kind::fence:
+      // Also when it was flushed: the end of the queue pair ends its windows.
+      exposures_.release(entry.exposure);
+      deliver({entry.id, Opcode::fence, CompletionStatus::success, false, 0, 0});
+      break;
+    case SendEntry::Kind::bind:
+    case SendEntry::Kind::nudge: break;
+  }
+}
+
+void VerbsQueuePair::translate_receive(const ibv_wc& wc) {
+  if (receives_.empty() || WorkId(wc.wr_id).sequence() != (receive_head_ & WorkId::sequence_mask)) return;
   // rxe has this status for a message that does not fit.
   CompletionStatus status = wc.status == IBV_WC_LOC_QP_OP_ERR ? CompletionStatus::length_error : status_of(wc.status);
-  out = {receives_.front().id, Opcode::receive, status, false, 0, 0};
+  Completion completion{receives_.front().id, Opcode::receive, status, false, 0, 0};
   receives_.pop();
   receive_head_++;
-  if (wc.status != IBV_WC_SUCCESS) return true;
-  out.length = wc.byte_len;
-  heard_ = true;
-  nudge_ns_ = base::never_ns;
-  if (wc.wc_flags & IBV_WC_WITH_INV) {
-    exposures_.invalidated(wc.invalidated_rkey);
-    out.invalidated = true;
-    out.invalidated_key = wc.invalidated_rkey;
+  if (wc.status == IBV_WC_SUCCESS) {
+    completion.length = wc.byte_len;
+    heard_ = true;
+    nudge_ns_ = base::never_ns;
+    // rxe reports an invalidation with the kernel's value of the flag, which means another thing in user space.
+    unsigned invalidation = IBV_WC_WITH_INV | (device_.traits().rxe ? IBV_WC_IP_CSUM_OK : 0);
+    if (wc.wc_flags & invalidation) {
+      exposures_.invalidated(wc.invalidated_rkey);
+      completion.invalidated = true;
+      completion.invalidated_key = wc.invalidated_rkey;
+    }
   }
-  return true;
+  deliver(completion);
 }
 
 // Every failed completion means that the connection is over. A flush only says so; the connection manager, or the

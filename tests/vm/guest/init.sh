@@ -3,6 +3,7 @@
 # Process 1 of the guest, on the host's root file system seen through a tmpfs overlay.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
 hostname nfsrdma-guest
+ulimit -l unlimited  # as on machines with RDMA; siw honours the limit for root too
 
 mkdir -p /dev/pts /dev/shm
 mount -t devpts devpts /dev/pts
