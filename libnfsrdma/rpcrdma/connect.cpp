@@ -134,7 +134,9 @@ Result<void> Endpoint::start() {
 void Endpoint::on_established(const rdma::ConnectionInfo& info) {
   CmPrivateData peer = CmPrivateData::decode(info.private_data);
   send_inline_bytes_ = std::min(params_.inline_bytes, peer.receive_bytes);
-  receive_inline_bytes_ = std::min(params_.inline_bytes, peer.send_bytes);
+  // A peer that was told nothing sends no more than the default.
+  receive_inline_bytes_ =
+      std::min(params_.announce ? params_.inline_bytes : inline_bytes_unknown_peer, peer.send_bytes);
   path_ = info.path;
   state_ = State::up;
   active_ns_ = loop_.now_ns();

@@ -31,8 +31,8 @@ enum class ReplyFaultKind : uint8_t {
   bad_procedure,       // transport procedure 7
   nomsg_empty,         // RDMA_NOMSG without a reply chunk
   oversized,           // a Send of `value` bytes (default 64 KiB)
-  wrong_invalidate,    // Send with Invalidate of a key that is not of this call
-  twice,               // the answer comes twice
+  wrong_invalidate,  // Send with Invalidate of a key of another call that is being served, or of key `value`
+  twice,             // the answer comes twice
 };
 
 struct ReplyFault {

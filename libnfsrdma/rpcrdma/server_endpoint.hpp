@@ -74,7 +74,9 @@ class ServerEndpoint final : public rpc::ServerConnection,
     Header header;
     Receive* receive = nullptr;
     base::ConstBytes body;            // of the received message, after the transport header
-    uint32_t reply_header_bytes = 0;  // of an inline answer: the results are encoded behind it
+    uint32_t reply_header_bytes = 0;  // of an inline answer
+    uint64_t reply_chunk_bytes = 0;   // offered; 0 = none
+    uint32_t header_room_bytes = 0;   // of any answer: the results are encoded behind it
     IncomingCall* call = nullptr;     // while the service has it
     // admission and pulling
     uint32_t message_bytes = 0;            // position-zero chunk, or the assembled message

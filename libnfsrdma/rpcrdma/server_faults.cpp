@@ -118,6 +118,9 @@ void ServerEndpoint::apply_send_fault(Slot& slot) {
     case ReplyFaultKind::wrong_invalidate:
       slot.send_op = rdma::Opcode::send_invalidate;
       slot.invalidate_key = slot.fault.value;
+      for (const Slot& other : slots_)
+        if (other.stage == Stage::serving && !other.header.result_segments.empty())
+          slot.invalidate_key = other.header.result_segments[0].handle;
       break;
     case ReplyFaultKind::truncated: {
       uint32_t left = slot.fault.value;

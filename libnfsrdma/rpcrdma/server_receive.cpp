@@ -119,9 +119,10 @@ bool ServerEndpoint::place_results(Slot& slot) {
   uint32_t write_list = 0;
   for (const ChunkRange& chunk : h.write_chunks) write_list += 8 + segment_bytes * chunk.count;
   slot.reply_header_bytes = header_bytes_min + write_list;
-  const uint32_t with_reply_chunk =
-      slot.reply_header_bytes + (h.has_reply_chunk ? 4 + segment_bytes * h.reply_chunk.count : 0);
-  return std::max(with_reply_chunk, slot.reply_header_bytes + rpc::reply_header_bytes) <= send_inline_bytes_;
+  slot.reply_chunk_bytes = h.has_reply_chunk ? sum_lengths(h.segments(h.reply_chunk)) : 0;
+  slot.header_room_bytes =
+      slot.reply_header_bytes + (slot.reply_chunk_bytes > 0 ? 4 + segment_bytes * h.reply_chunk.count : 0);
+  return slot.header_room_bytes + rpc::reply_header_bytes <= send_inline_bytes_;
 }
 
 void ServerEndpoint::admit(Slot& slot) {
@@ -137,18 +138,18 @@ void ServerEndpoint::admit(Slot& slot) {
 
 // All buffers or none, so that two calls never hold what the other needs.
 bool ServerEndpoint::borrow(Slot& slot) {
-  const Header& h = slot.header;
-  const uint32_t inline_room = send_inline_bytes_ - slot.reply_header_bytes - rpc::reply_header_bytes;
-  uint64_t chunk_room = h.has_reply_chunk ? sum_lengths(h.segments(h.reply_chunk)) : 0;
-  chunk_room = std::min<uint64_t>(chunk_room, pool_->largest_bytes());
+  const uint32_t inline_room = send_inline_bytes_ - slot.header_room_bytes - rpc::reply_header_bytes;
+  uint64_t chunk_room = std::min<uint64_t>(slot.reply_chunk_bytes, pool_->largest_bytes());
   chunk_room = chunk_room > rpc::reply_header_bytes ? chunk_room - rpc::reply_header_bytes : 0;
-  const bool by_chunk = h.has_reply_chunk && (params_.reply_chunk_always || chunk_room > inline_room);
+  const bool by_chunk =
+      slot.reply_chunk_bytes > 0 && (params_.reply_chunk_always || chunk_room > inline_room);
   mem::Buffer message, data, results;
   bool ok = true;
   if (slot.message_bytes > 0) ok = static_cast<bool>(message = pool_->try_borrow(slot.message_bytes));
   if (ok && slot.data_chunks.size() == 1 && slot.data_chunks[0].length > 0)
     ok = static_cast<bool>(data = pool_->try_borrow(slot.data_chunks[0].length));
-  if (ok && by_chunk && chunk_room > inline_room)
+  // Small ones are built behind the header, in the slot's own buffer.
+  if (ok && by_chunk && slot.header_room_bytes + rpc::reply_header_bytes + chunk_room > params_.inline_bytes)
     ok = static_cast<bool>(
         results = pool_->try_borrow(static_cast<uint32_t>(chunk_room) + rpc::reply_header_bytes));
   if (!ok) return false;
@@ -161,7 +162,7 @@ bool ServerEndpoint::borrow(Slot& slot) {
     slot.results_region = slot.results_buffer.region();
     slot.results_offset = slot.results_buffer.offset() + rpc::reply_header_bytes;
   } else {
-    const rdma::Sge at = arena_->sge(slot.offset + slot.reply_header_bytes + rpc::reply_header_bytes, 0);
+    const rdma::Sge at = arena_->sge(slot.offset + slot.header_room_bytes + rpc::reply_header_bytes, 0);
     slot.results = arena_->at(at.offset);
     slot.results_region = at.region;
     slot.results_offset = at.offset;
@@ -199,7 +200,7 @@ void ServerEndpoint::refuse_rpc(Slot& slot) {
   }
   slot.message.clear();
   slot.message.push_back({slot.results_region, slot.results_offset - rpc::reply_header_bytes, n});
-  const bool nomsg = slot.header.has_reply_chunk && slot.results_buffer;
+  const bool nomsg = slot.reply_chunk_bytes >= n;
   if (nomsg)
     slot.message_transfer = Transfer(slot.message.span(), slot.header.segments(slot.header.reply_chunk), n);
   const uint32_t header = write_header(slot, nullptr, nomsg, n);

@@ -131,12 +131,12 @@ void ServerEndpoint::start_reply(Slot& slot) {
   const bool with_payload = slot.payload_bytes > 0 && !chunk;
   fits = fits && write_rpc_message(slot, with_payload, message_bytes);
   if (!fits) return send_error(slot, ErrorCode::chunk);
-  const uint64_t reply_chunk_room = h.has_reply_chunk ? sum_lengths(h.segments(h.reply_chunk)) : 0;
   const size_t sge_max = std::min<size_t>(pd_->caps().send_sge_max, sge_most);
   const bool inline_fits = slot.reply_header_bytes + message_bytes <= send_inline_bytes_;
   const bool gathers = slot.message.size() + 1 <= sge_max;
-  const bool nomsg = reply_chunk_room > 0 && (params_.reply_chunk_always || !inline_fits || !gathers);
-  if (nomsg ? message_bytes > reply_chunk_room : !inline_fits) return send_error(slot, ErrorCode::chunk);
+  const bool nomsg = slot.reply_chunk_bytes > 0 && (params_.reply_chunk_always || !inline_fits || !gathers);
+  if (nomsg ? message_bytes > slot.reply_chunk_bytes : !inline_fits)
+    return send_error(slot, ErrorCode::chunk);
   if (!nomsg && !gathers && !flatten(slot, message_bytes)) return send_error(slot, ErrorCode::chunk);
   if (chunk) slot.payload_transfer = Transfer(slot.payload.span(), h.segments(*chunk), slot.payload_bytes);
   if (nomsg) slot.message_transfer = Transfer(slot.message.span(), h.segments(h.reply_chunk), message_bytes);

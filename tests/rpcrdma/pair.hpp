@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.hpp"
 #include "rdma/providers.hpp"
 #include "rpcrdma/endpoint.hpp"
 #include "rpcrdma/responder.hpp"
