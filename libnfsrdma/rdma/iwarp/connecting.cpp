@@ -27,7 +27,7 @@ bool send_all(int fd, base::ConstBytes data) {
 Error not_mpa_error(const SocketAddress& remote, const std::string& found) {
   return Error(EPROTO, ErrorOrigin::connection,
                base::text("%s speaks TCP but not MPA: %s; provider=iwarp needs an iWARP server there (Linux siw, "
-                          "iWARP NICs, nfsrdma-serve), an NFS server on TCP is reached by proto=tcp",
+                          "iWARP NICs, nfsrdma-serve), an NFS server on plain TCP cannot be reached yet",
                           remote.text().c_str(), found.c_str()));
 }
 

@@ -96,7 +96,7 @@ Error connect_error(int e, const SocketAddress& remote) {
       return Error(e, ErrorOrigin::connection,
                    base::text("TCP port %u of %s refused: normal for a healthy RoCE or InfiniBand server, whose port "
                               "is not a TCP port; provider=iwarp reaches iWARP servers only (Linux siw, iWARP NICs, "
-                              "nfsrdma-serve); reach others by provider=verbs or proto=tcp, or start the server",
+                              "nfsrdma-serve); reach others by provider=verbs, or start the server",
                               remote.port(), host.c_str()));
     case ENETUNREACH:
     case EHOSTUNREACH:

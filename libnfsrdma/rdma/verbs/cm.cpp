@@ -21,7 +21,7 @@ Result<std::shared_ptr<CmChannel>> CmChannel::open() {
     if (devices == 0)
       return Error(ENODEV, ErrorOrigin::connection,
                    "provider=verbs: this machine has no RDMA device (ibv_devices lists none); use provider=iwarp "
-                   "towards an iWARP server, or proto=tcp");
+                   "towards an iWARP server");
     return Error(error, ErrorOrigin::connection,
                  base::text("provider=verbs: the RDMA connection manager cannot be opened: %s; /dev/infiniband/rdma_cm "
                             "must be there and readable (modprobe rdma_ucm; in a container pass /dev/infiniband)",

@@ -128,11 +128,11 @@ Error address_error(const Attempt& attempt, int error) {
     case ENODEV:
       if (devices == "none")
         return failure(ENODEV, attempt,
-                       "this machine has no RDMA device; use provider=iwarp towards an iWARP server, or proto=tcp");
+                       "this machine has no RDMA device; use provider=iwarp towards an iWARP server");
       return failure(ENODEV, attempt,
                      base::text("no RDMA device for the route: it leaves by %s, which has none (RDMA devices here: %s); "
-                                "give the address of an interface that has one (srcaddr=), or use provider=iwarp or "
-                                "proto=tcp",
+                                "give the address of an interface that has one (srcaddr=), or use provider=iwarp "
+                                "towards an iWARP server",
                                 interface.c_str(), devices.c_str()));
     case ETIMEDOUT:
     case EHOSTUNREACH:
