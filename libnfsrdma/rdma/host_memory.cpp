@@ -35,7 +35,8 @@ HostRegion::~HostRegion() {
 }
 
 Result<void> HostRegion::copy_in(uint64_t offset, ConstBytes from) {
-  if (!contains(offset, from.size())) return Error(EFAULT, ErrorOrigin::local, "copy outside of registered memory");
+  if (!contains(offset, from.size()))
+    return Error(EFAULT, ErrorOrigin::local, "copy outside of registered memory");
   std::lock_guard lock(copying_);
   if (revoked()) return Error(EIO, ErrorOrigin::local, "registered memory was revoked");
   if (!from.empty()) std::memcpy(host() + offset, from.data(), from.size());
@@ -43,7 +44,8 @@ Result<void> HostRegion::copy_in(uint64_t offset, ConstBytes from) {
 }
 
 Result<void> HostRegion::copy_out(uint64_t offset, Bytes to) {
-  if (!contains(offset, to.size())) return Error(EFAULT, ErrorOrigin::local, "copy outside of registered memory");
+  if (!contains(offset, to.size()))
+    return Error(EFAULT, ErrorOrigin::local, "copy outside of registered memory");
   std::lock_guard lock(copying_);
   if (revoked()) return Error(EIO, ErrorOrigin::local, "registered memory was revoked");
   if (!to.empty()) std::memcpy(to.data(), host() + offset, to.size());
@@ -51,7 +53,8 @@ Result<void> HostRegion::copy_out(uint64_t offset, Bytes to) {
 }
 
 Result<void> HostRegion::make_visible(uint64_t offset, size_t length) {
-  if (!contains(offset, length)) return Error(EFAULT, ErrorOrigin::local, "range outside of registered memory");
+  if (!contains(offset, length))
+    return Error(EFAULT, ErrorOrigin::local, "range outside of registered memory");
   if (revoked()) return Error(EIO, ErrorOrigin::local, "registered memory was revoked");
   return {};
 }
@@ -94,18 +97,23 @@ Result<std::unique_ptr<Region>> map_memfd(std::shared_ptr<MemoryUsers> users, co
 
 }  // namespace
 
-Result<std::unique_ptr<Region>> register_host_memory(std::shared_ptr<MemoryUsers> users, const MemoryRange& range) {
+Result<std::unique_ptr<Region>> register_host_memory(std::shared_ptr<MemoryUsers> users,
+                                                     const MemoryRange& range) {
   if (range.length_bytes == 0) return Error(EINVAL, ErrorOrigin::usage, "cannot register 0 bytes");
   switch (range.kind) {
     case MemoryKind::host:
-      if (!range.address) return Error(EINVAL, ErrorOrigin::usage, "cannot register memory at a null address");
+      if (!range.address)
+        return Error(EINVAL, ErrorOrigin::usage, "cannot register memory at a null address");
       return std::unique_ptr<Region>(std::make_unique<HostRegion>(
           std::move(users), static_cast<std::byte*>(range.address), range.length_bytes, range.kind, false));
-    case MemoryKind::memfd: return map_memfd(std::move(users), range);
+    case MemoryKind::memfd:
+      return map_memfd(std::move(users), range);
     case MemoryKind::cuda:
-    case MemoryKind::dmabuf: break;
+    case MemoryKind::dmabuf:
+      break;
   }
-  return Error(ENOTSUP, ErrorOrigin::local, "this provider moves bytes with the CPU and cannot reach device memory");
+  return Error(ENOTSUP, ErrorOrigin::local,
+               "this provider moves bytes with the CPU and cannot reach device memory");
 }
 
 }  // namespace nfsrdma::rdma

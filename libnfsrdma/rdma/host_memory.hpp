@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registered memory of the providers that move bytes with the CPU (iwarp, loop): nothing is pinned and nothing has
-// a key by itself; what a Region adds is bounds and the right to be revoked.
+// Registered memory of the providers that move bytes with the CPU (iwarp, loop): nothing is pinned and
+// nothing has a key by itself; what a Region adds is bounds and the right to be revoked.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ namespace nfsrdma::rdma {
 // Something that may be touching registered memory on another thread: a queue pair.
 class MemoryUser : public base::ListNode<MemoryUser> {
  public:
-  // Returns after every access that began before the call has ended; accesses that begin later see the revocation.
+  // Returns after every access that began before the call has ended; accesses that begin later see the
+  // revocation.
   virtual void quiesce() = 0;
 
  protected:
@@ -40,7 +41,8 @@ class MemoryUsers {
 class HostRegion final : public Region {
  public:
   // mapped: the region owns the mapping and ends it.
-  HostRegion(std::shared_ptr<MemoryUsers> users, std::byte* host, size_t length, MemoryKind kind, bool mapped);
+  HostRegion(std::shared_ptr<MemoryUsers> users, std::byte* host, size_t length, MemoryKind kind,
+             bool mapped);
   ~HostRegion() override;
   Result<void> copy_in(uint64_t offset, ConstBytes from) override;
   Result<void> copy_out(uint64_t offset, Bytes to) override;
@@ -63,6 +65,7 @@ class HostRegion final : public Region {
 Result<void> check_pieces(std::span<const Sge> pieces);
 
 // For MemoryKind::host and ::memfd; ENOTSUP for memory that the CPU cannot reach.
-Result<std::unique_ptr<Region>> register_host_memory(std::shared_ptr<MemoryUsers> users, const MemoryRange& range);
+Result<std::unique_ptr<Region>> register_host_memory(std::shared_ptr<MemoryUsers> users,
+                                                     const MemoryRange& range);
 
 }  // namespace nfsrdma::rdma

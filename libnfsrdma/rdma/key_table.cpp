@@ -86,10 +86,11 @@ Result<Exposure> KeyTable::add(HostRegion& region, uint64_t offset, uint32_t len
   }
   KeyEntry& entry = entries_[index];
   uint32_t variant = (entry.key + 1) & 0xff;
-  // A base that is no address tells the peer nothing; page steps keep the caller's alignment visible in traces.
+  // A base that is no address tells the peer nothing; page steps keep the caller's alignment visible in
+  // traces.
   uint64_t base = (next_random() & 0xffffffffu) << 12;
-  entry = KeyEntry{&region, offset, base, 0, length, block_ << (8 + index_bits) | index << 8 | variant, 0, purpose,
-                   true,    false};
+  entry = KeyEntry{&region, offset,  base, 0,    length, block_ << (8 + index_bits) | index << 8 | variant,
+                   0,       purpose, true, false};
   if (expects_bulk(entry)) bulk_expected_++;
   return Exposure{entry.key, entry.base, length, index};
 }

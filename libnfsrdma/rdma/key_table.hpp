@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys (STags) by which one peer reaches our memory over one queue pair. A key is 24 bits of index and 8 bits
-// that change on each reuse of the index, so that a stale key does not fit (RFC 5040 section 5.2 leaves both to us).
-// Each table takes its indices from a block of its own: a key of another connection is never valid here, and is told
-// apart from one that never was. One thread.
+// The keys (STags) by which one peer reaches our memory over one queue pair. A key is 24 bits of index and 8
+// bits that change on each reuse of the index, so that a stale key does not fit (RFC 5040 section 5.2 leaves
+// both to us). Each table takes its indices from a block of its own: a key of another connection is never
+// valid here, and is told apart from one that never was. One thread.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ enum class KeyVerdict : uint8_t { ok, unknown_key, foreign_key, out_of_bounds, w
 
 struct KeyEntry {
   HostRegion* region = nullptr;
-  uint64_t offset = 0;   // of the exposure in the region
-  uint64_t base = 0;     // tagged offset of its first byte, as the peer sees it
+  uint64_t offset = 0;  // of the exposure in the region
+  uint64_t base = 0;    // tagged offset of its first byte, as the peer sees it
   uint64_t fence_id = 0;
   uint32_t length = 0;
   uint32_t key = 0;
-  uint32_t users = 0;    // answers to the peer's Reads not yet sent: the memory is still needed
+  uint32_t users = 0;  // answers to the peer's Reads not yet sent: the memory is still needed
   Purpose purpose = Purpose::write_target;
-  bool live = false;           // the peer may use it
-  bool fence_wanted = false;   // fence() waits for users to become 0
+  bool live = false;          // the peer may use it
+  bool fence_wanted = false;  // fence() waits for users to become 0
 
   std::byte* at(uint64_t tagged_offset) const { return region->host() + offset + (tagged_offset - base); }
 };
@@ -32,7 +32,8 @@ struct KeyEntry {
 class KeyTable {
  public:
   static constexpr uint32_t entries_max = 4096;
-  // Exposures of at least this length are counted as bulk: their data should not pass through a staging buffer.
+  // Exposures of at least this length are counted as bulk: their data should not pass through a staging
+  // buffer.
   static constexpr uint32_t bulk_bytes_min = 16 << 10;
 
   KeyTable();
@@ -49,7 +50,9 @@ class KeyTable {
   void disable(KeyEntry& entry);
   // Makes the index free. The key will not be given out again for the next 255 uses of its index.
   void release(KeyEntry& entry);
-  uint32_t bulk_expected() const { return bulk_expected_; }  // live write targets and read sinks of bulk length
+  uint32_t bulk_expected() const {
+    return bulk_expected_;
+  }  // live write targets and read sinks of bulk length
   // Every entry that is still taken.
   template <class F>
   void for_each(F&& f) {
@@ -61,7 +64,8 @@ class KeyTable {
   uint64_t next_random();
 
   std::vector<KeyEntry> entries_;
-  std::vector<uint32_t> free_;  // ring of indices, oldest first, so that a key rests before its index is used again
+  std::vector<uint32_t>
+      free_;  // ring of indices, oldest first, so that a key rests before its index is used again
   size_t free_head_ = 0;
   size_t free_count_ = 0;
   uint32_t block_;

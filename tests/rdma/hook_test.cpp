@@ -17,7 +17,8 @@ std::vector<ContractProvider> contract_providers() {
   return {{"loop",
            [] {
              auto inner = make_loop_provider();
-             return trace_in_next_test ? make_trace_provider(inner) : make_fault_provider(inner, plan_for_next_test);
+             return trace_in_next_test ? make_trace_provider(inner)
+                                       : make_fault_provider(inner, plan_for_next_test);
            },
            loopback()}};
 }
@@ -193,7 +194,8 @@ TEST_P(Trace, OneLinePerRequestAndCompletion) {
   server_.qp.reset();
   base::set_log(nullptr, base::LogLevel::off);
   auto count = [](const std::string& part) {
-    return std::count_if(lines.begin(), lines.end(), [&](const std::string& l) { return l.find(part) != l.npos; });
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& l) { return l.find(part) != l.npos; });
   };
   EXPECT_EQ(count("established"), 2);
   EXPECT_EQ(count("expose key"), 1);

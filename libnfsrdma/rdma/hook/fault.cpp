@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded faults. Each completion queue has its own sequence of random numbers, derived from the seed and the order of
-// creation: a simulation that turns its loops in a seeded order sees the same faults each time.
+// Seeded faults. Each completion queue has its own sequence of random numbers, derived from the seed and the
+// order of creation: a simulation that turns its loops in a seeded order sees the same faults each time.
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "rdma/hook/hooked.hpp"
@@ -21,7 +21,8 @@ class FaultHook final : public hook::Hook {
     pair.disconnect();
   }
 
-  TimeNs on_completion(HookedQueuePair& pair, const hook::Record& record, Completion& c, TimeNs now_ns) override {
+  TimeNs on_completion(HookedQueuePair& pair, const hook::Record& record, Completion& c,
+                       TimeNs now_ns) override {
     if (c.status == CompletionStatus::success && record.op != Opcode::fence) spoil(pair, record, c);
     if (happens(plan_.drop_connection)) {
       say(pair, "connection dropped at a completion");
@@ -56,8 +57,8 @@ class FaultHook final : public hook::Hook {
   }
 
   static void say(HookedQueuePair& pair, const char* what) {
-    base::log(base::LogLevel::debug, "rdma", "fault on qp %llu: %s", static_cast<unsigned long long>(pair.number()),
-              what);
+    base::log(base::LogLevel::debug, "rdma", "fault on qp %llu: %s",
+              static_cast<unsigned long long>(pair.number()), what);
   }
 
   FaultPlan plan_;

@@ -62,7 +62,8 @@ void HookedCompletionQueue::forget(const HookedQueuePair& owner) {
   std::erase_if(held_, [&](const Held& held) { return held.owner == &owner; });
 }
 
-HookedQueuePair::HookedQueuePair(HookedCompletionQueue& cq, const QueuePairParams& params, ConnectionHandler& handler)
+HookedQueuePair::HookedQueuePair(HookedCompletionQueue& cq, const QueuePairParams& params,
+                                 ConnectionHandler& handler)
     : cq_(cq), handler_(handler), params_(params) {
   static std::atomic<uint64_t> numbers{0};
   number_ = ++numbers;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decorators around any provider: every object is wrapped, and a Hook sees requests, completions and connection
-// events of one completion queue. Regions are not wrapped.
+// Decorators around any provider: every object is wrapped, and a Hook sees requests, completions and
+// connection events of one completion queue. Regions are not wrapped.
 //
-// Requests travel under ids of our own, each the address of a Record, so that a completion leads back to its request.
-// All are posted signaled; what the consumer posted unsignaled is swallowed when it succeeds.
+// Requests travel under ids of our own, each the address of a Record, so that a completion leads back to its
+// request. All are posted signaled; what the consumer posted unsignaled is swallowed when it succeeds.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control objects of a hooked provider: they only pass on, and keep wrapped objects together with wrapped ones.
+// The control objects of a hooked provider: they only pass on, and keep wrapped objects together with wrapped
+// ones.
 #include "rdma/hook/hooked.hpp"
 
 namespace nfsrdma::rdma::hook {

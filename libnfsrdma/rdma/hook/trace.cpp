@@ -10,12 +10,18 @@ using hook::HookedQueuePair;
 
 const char* name_of(Opcode op) {
   switch (op) {
-    case Opcode::send: return "send";
-    case Opcode::send_invalidate: return "send_invalidate";
-    case Opcode::write: return "write";
-    case Opcode::read: return "read";
-    case Opcode::receive: return "receive";
-    case Opcode::fence: return "fence";
+    case Opcode::send:
+      return "send";
+    case Opcode::send_invalidate:
+      return "send_invalidate";
+    case Opcode::write:
+      return "write";
+    case Opcode::read:
+      return "read";
+    case Opcode::receive:
+      return "receive";
+    case Opcode::fence:
+      return "fence";
   }
   return "?";
 }
@@ -24,7 +30,8 @@ template <class... Args>
 void line(const HookedQueuePair& pair, const char* format, Args... args) {
   if (!base::log_wants(base::LogLevel::trace)) return;
   std::string what = base::text(format, args...);
-  base::log(base::LogLevel::trace, "rdma", "qp %llu %s", static_cast<unsigned long long>(pair.number()), what.c_str());
+  base::log(base::LogLevel::trace, "rdma", "qp %llu %s", static_cast<unsigned long long>(pair.number()),
+            what.c_str());
 }
 
 using Number = unsigned long long;
@@ -37,12 +44,13 @@ class TraceHook final : public hook::Hook {
     switch (r.op) {
       case Opcode::write:
       case Opcode::read:
-        return line(pair, "post %s id %llx bytes %llu pieces %zu key %08x base %llx", name_of(r.op), Number{r.id},
-                    Number{bytes}, r.sge.size(), r.remote.key, Number{r.remote.base});
+        return line(pair, "post %s id %llx bytes %llu pieces %zu key %08x base %llx", name_of(r.op),
+                    Number{r.id}, Number{bytes}, r.sge.size(), r.remote.key, Number{r.remote.base});
       case Opcode::send_invalidate:
         return line(pair, "post send_invalidate id %llx bytes %llu key %08x", Number{r.id}, Number{bytes},
                     r.invalidate_key);
-      default: return line(pair, "post %s id %llx bytes %llu", name_of(r.op), Number{r.id}, Number{bytes});
+      default:
+        return line(pair, "post %s id %llx bytes %llu", name_of(r.op), Number{r.id}, Number{bytes});
     }
   }
   void on_receive(HookedQueuePair& pair, const ReceiveRequest& r) override {
@@ -57,8 +65,8 @@ class TraceHook final : public hook::Hook {
     line(pair, "%s%s%s", what, text.empty() ? "" : ": ", text.c_str());
   }
   TimeNs on_completion(HookedQueuePair& pair, const hook::Record& record, Completion& c, TimeNs) override {
-    line(pair, "done %s id %llx %s bytes %u%s", name_of(record.op), Number{c.id}, to_string(c.status), c.length,
-         c.invalidated ? base::text(" invalidated key %08x", c.invalidated_key).c_str() : "");
+    line(pair, "done %s id %llx %s bytes %u%s", name_of(record.op), Number{c.id}, to_string(c.status),
+         c.length, c.invalidated ? base::text(" invalidated key %08x", c.invalidated_key).c_str() : "");
     return 0;
   }
 };

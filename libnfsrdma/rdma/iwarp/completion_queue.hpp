@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The iWARP completion queue: one epoll descriptor, the sockets of its queue pairs and listeners, their timers, and
-// the completions. All progress happens inside poll(); there is no thread.
+// The iWARP completion queue: one epoll descriptor, the sockets of its queue pairs and listeners, their
+// timers, and the completions. All progress happens inside poll(); there is no thread.
 #pragma once
 
 #include <mutex>
@@ -51,8 +51,8 @@ class IwarpCompletionQueue final : public CompletionQueue {
   // Loop thread only.
   Result<void> watch(int socket, Source& source);  // edge-triggered, in and out
   void unwatch(int socket);
-  void mark_ready(Source& source);    // progress() shall run
-  void mark_event(Source& source);    // deliver() shall run
+  void mark_ready(Source& source);                  // progress() shall run
+  void mark_event(Source& source);                  // deliver() shall run
   void set_timer(Source& source, TimeNs delay_ns);  // from the next poll() on; never_ns stops it
   void push(const void* owner, const Completion& completion) { entries_.push({owner, completion}); }
   void forget(const void* owner);

@@ -12,11 +12,11 @@
 namespace nfsrdma::rdma::iwarp {
 namespace {
 
-// A peer whose MSS is at least this is reached over loopback or jumbo frames by software: hardware that wants FPDUs
-// aligned with packets does not stand behind it.
+// A peer whose MSS is at least this is reached over loopback or jumbo frames by software: hardware that wants
+// FPDUs aligned with packets does not stand behind it.
 constexpr uint32_t large_segment_bytes = 8192;
-// Linux siw may sleep over an FPDU that comes while it still switches its socket to data mode. A moment of silence
-// after its Reply avoids nearly all of that; nudge() mends the rest.
+// Linux siw may sleep over an FPDU that comes while it still switches its socket to data mode. A moment of
+// silence after its Reply avoids nearly all of that; nudge() mends the rest.
 constexpr TimeNs silence_after_reply_ns = base::ms(1);
 
 // A few bytes on a fresh connection always fit into the socket buffer.
@@ -25,16 +25,18 @@ bool send_all(int fd, base::ConstBytes data) {
 }
 
 Error not_mpa_error(const SocketAddress& remote, const std::string& found) {
-  return Error(EPROTO, ErrorOrigin::connection,
-               base::text("%s speaks TCP but not MPA: %s; provider=iwarp needs an iWARP server there (Linux siw, "
-                          "iWARP NICs, nfsrdma-serve), an NFS server on plain TCP cannot be reached yet",
-                          remote.text().c_str(), found.c_str()));
+  return Error(
+      EPROTO, ErrorOrigin::connection,
+      base::text("%s speaks TCP but not MPA: %s; provider=iwarp needs an iWARP server there (Linux siw, "
+                 "iWARP NICs, nfsrdma-serve), an NFS server on plain TCP cannot be reached yet",
+                 remote.text().c_str(), found.c_str()));
 }
 
 }  // namespace
 
 Result<void> IwarpQueuePair::connect(const ConnectParams& params) {
-  if (phase_ != Phase::idle || incoming_) return Error(EISCONN, ErrorOrigin::usage, "the queue pair is in use");
+  if (phase_ != Phase::idle || incoming_)
+    return Error(EISCONN, ErrorOrigin::usage, "the queue pair is in use");
   if (!params.remote.valid()) return Error(EINVAL, ErrorOrigin::usage, "no address to connect to");
   if (params.private_data.size() > consumer_private_bytes_max)
     return Error(EINVAL, ErrorOrigin::usage,
@@ -88,13 +90,17 @@ void IwarpQueuePair::read_reply() {
     }
     if (n < 0 && errno != ECONNRESET) return fail(lost_error(errno, remote_, options_.user_timeout_ns));
     if (n <= 0)
-      return fail(Error(ECONNRESET, ErrorOrigin::connection,
-                        base::text("%s closed the connection during the MPA handshake: it refused the request, is "
-                                   "overloaded, or is not an iWARP server",
-                                   remote_.text().c_str())));
+      return fail(
+          Error(ECONNRESET, ErrorOrigin::connection,
+                base::text("%s closed the connection during the MPA handshake: it refused the request, is "
+                           "overloaded, or is not an iWARP server",
+                           remote_.text().c_str())));
     switch (reader_->advance(static_cast<size_t>(n))) {
-      case MpaReader::State::reading: break;
-      case MpaReader::State::complete: judge(reader_->frame()); break;
+      case MpaReader::State::reading:
+        break;
+      case MpaReader::State::complete:
+        judge(reader_->frame());
+        break;
       case MpaReader::State::not_mpa:
         fail(not_mpa_error(remote_, reader_->problem()));
         break;
@@ -109,11 +115,12 @@ void IwarpQueuePair::read_reply() {
 
 void IwarpQueuePair::judge(const MpaFrame& reply) {
   if (reply.reject)
-    return fail(Error(ECONNREFUSED, ErrorOrigin::connection,
-                      base::text("%s rejected the connection%s: an iWARP listener is there, but its consumer does "
-                                 "not want us%s",
-                                 remote_.text().c_str(), describe_private_data(reply.private_data).c_str(),
-                                 reply.revision == 1 ? " (it speaks MPA revision 1)" : "")));
+    return fail(
+        Error(ECONNREFUSED, ErrorOrigin::connection,
+              base::text("%s rejected the connection%s: an iWARP listener is there, but its consumer does "
+                         "not want us%s",
+                         remote_.text().c_str(), describe_private_data(reply.private_data).c_str(),
+                         reply.revision == 1 ? " (it speaks MPA revision 1)" : "")));
   bool too_deep = false;
   auto depths = judge_reply(reply, depths_, &too_deep);
   if (!depths) {
@@ -188,11 +195,13 @@ void IwarpQueuePair::fail(Error why) {
 
 void IwarpQueuePair::time_out() {
   if (phase_ == Phase::connecting) return fail(connect_error(ETIMEDOUT, remote_));
-  fail(Error(ETIMEDOUT, ErrorOrigin::connection,
-             base::text("%s took the TCP connection but sent %s MPA Reply within %llu s: not an iWARP server, or one "
-                        "that hangs",
-                        remote_.text().c_str(), reader_ && reader_->have_bytes() ? "only part of an" : "no",
-                        static_cast<unsigned long long>(timeout_ns_ / base::seconds(1)))));
+  fail(
+      Error(ETIMEDOUT, ErrorOrigin::connection,
+            base::text(
+                "%s took the TCP connection but sent %s MPA Reply within %llu s: not an iWARP server, or one "
+                "that hangs",
+                remote_.text().c_str(), reader_ && reader_->have_bytes() ? "only part of an" : "no",
+                static_cast<unsigned long long>(timeout_ns_ / base::seconds(1)))));
 }
 
 }  // namespace nfsrdma::rdma::iwarp

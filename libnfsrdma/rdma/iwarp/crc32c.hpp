@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CRC32C (Castagnoli) as MPA wants it (RFC 5044 section 4.4): state starts as all ones, the value is its complement,
-// and goes out least significant byte first.
+// CRC32C (Castagnoli) as MPA wants it (RFC 5044 section 4.4): state starts as all ones, the value is its
+// complement, and goes out least significant byte first.
 #pragma once
 
 #include "base/bytes.hpp"

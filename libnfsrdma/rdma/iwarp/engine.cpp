@@ -45,7 +45,8 @@ Result<void> Engine::post_send(std::span<const SendRequest> requests) {
     uint64_t length = 0;
     for (const Sge& piece : request.sge) length += piece.length;
     if (request.sge.size() > pieces_max || length > caps.segment_bytes_max || request.op > Opcode::read)
-      return Error(EINVAL, ErrorOrigin::local, "a request has too many pieces, too many bytes or no operation");
+      return Error(EINVAL, ErrorOrigin::local,
+                   "a request has too many pieces, too many bytes or no operation");
     if (auto ok = check_pieces(request.sge); !ok) return ok;
   }
   for (const SendRequest& request : requests) {
@@ -97,8 +98,8 @@ bool Engine::fence(const Exposure& exposure, uint64_t id) {
     keys_.release(*entry);
     return true;
   }
-  // Answers to the peer's Reads still take bytes from the memory. They end with the last one's hand-over to TCP, or
-  // with the stream.
+  // Answers to the peer's Reads still take bytes from the memory. They end with the last one's hand-over to
+  // TCP, or with the stream.
   keys_.disable(*entry);
   entry->fence_wanted = true;
   entry->fence_id = id;
@@ -149,7 +150,8 @@ std::vector<std::byte> Engine::finish() {
   responses_.clear();
   reads_.clear();
   keys_.for_each([&](KeyEntry& entry) {
-    if (entry.fence_wanted) sink_.push({entry.fence_id, Opcode::fence, CompletionStatus::success, false, 0, 0});
+    if (entry.fence_wanted)
+      sink_.push({entry.fence_id, Opcode::fence, CompletionStatus::success, false, 0, 0});
     keys_.release(entry);
   });
   return tail;

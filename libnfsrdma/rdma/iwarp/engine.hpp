@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One established iWARP stream without its socket: DDP and RDMAP state of both directions, the posted requests and
-// the keys. The queue pair feeds it with received bytes and takes bytes to send; tests and the fuzzer do the same.
-// One thread (that of the completion queue); Region::revoke() comes from elsewhere, see MemoryUsers.
+// One established iWARP stream without its socket: DDP and RDMAP state of both directions, the posted
+// requests and the keys. The queue pair feeds it with received bytes and takes bytes to send; tests and the
+// fuzzer do the same. One thread (that of the completion queue); Region::revoke() comes from elsewhere, see
+// MemoryUsers.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@ const Caps& iwarp_caps();
 // What start-up agreed upon.
 struct StreamParams {
   bool crc = false;
-  bool may_send = true;     // false on a responder until the first FPDU came (RFC 5044 section 7.1.2)
+  bool may_send = true;  // false on a responder until the first FPDU came (RFC 5044 section 7.1.2)
   uint32_t fpdu_bytes = ulpdu_bytes_max + 8;  // largest FPDU to send, all bytes counted
   uint32_t ird = 0;
   uint32_t ord = 0;
@@ -70,9 +71,9 @@ class Engine final : private SegmentConsumer {
   uint64_t bytes_sent() const { return stream_sent_; }
 
   const std::optional<Failure>& failure() const { return failure_; }
-  // Ends the stream: every request completes, no memory is named any more. first: for the request at the front that
-  // the failure is about, if any. Returns the bytes that may still go out: the rest of a half-sent FPDU, and the
-  // Terminate when there is one to send.
+  // Ends the stream: every request completes, no memory is named any more. first: for the request at the
+  // front that the failure is about, if any. Returns the bytes that may still go out: the rest of a half-sent
+  // FPDU, and the Terminate when there is one to send.
   std::vector<std::byte> finish();
 
  private:
@@ -162,38 +163,38 @@ class Engine final : private SegmentConsumer {
   uint32_t receive_msn_ = 1;
   uint32_t receive_offset_ = 0;
   uint32_t read_request_msn_ = 1;
-  uint32_t message_stag_ = 0;         // of the untagged message under way
-  uint32_t target_key_ = 0;           // of the tagged segment under way
+  uint32_t message_stag_ = 0;  // of the untagged message under way
+  uint32_t target_key_ = 0;    // of the tagged segment under way
   RdmapOpcode message_opcode_ = RdmapOpcode::send;
   RdmapOpcode segment_opcode_ = RdmapOpcode::send;
   RdmapOpcode tagged_opcode_ = RdmapOpcode::write;
   bool message_open_ = false;
   bool tagged_open_ = false;
   bool heard_ = false;
-  std::byte control_[64] = {};        // Read Request or Terminate body
+  std::byte control_[64] = {};  // Read Request or Terminate body
   uint32_t control_bytes_ = 0;
 
   // Outbound state.
   Ring<Work> works_;
   Ring<Response> responses_;
-  uint64_t first_work_ = 0;           // sequence number of works_.front()
-  size_t works_built_ = 0;            // how many from the front are in the stream already
+  uint64_t first_work_ = 0;  // sequence number of works_.front()
+  size_t works_built_ = 0;   // how many from the front are in the stream already
   size_t responses_built_ = 0;
-  size_t consumer_works_ = 0;         // works_ without silent ones
+  size_t consumer_works_ = 0;  // works_ without silent ones
   uint32_t send_msn_ = 1;
   uint32_t read_msn_ = 1;
-  bool response_last_ = false;        // turn and turn about between answers and own requests
+  bool response_last_ = false;  // turn and turn about between answers and own requests
   Cursor cursor_;
   uint64_t revocations_seen_ = 0;
   uint64_t stream_built_ = 0;
   uint64_t stream_sent_ = 0;
   std::vector<iovec> batch_;
   size_t batch_at_ = 0;
-  uint64_t batch_begin_ = 0;          // stream offset of its first byte
+  uint64_t batch_begin_ = 0;  // stream offset of its first byte
   uint64_t batch_payload_ = 0;
   std::vector<std::byte> arena_;
   size_t arena_used_ = 0;
-  std::vector<uint64_t> fpdu_ends_;   // stream offsets of the batch's FPDU ends
+  std::vector<uint64_t> fpdu_ends_;  // stream offsets of the batch's FPDU ends
 };
 
 }  // namespace nfsrdma::rdma::iwarp

@@ -18,13 +18,15 @@ size_t Engine::plan_receive(iovec* iov) {
 bool Engine::received(size_t n) { return !failure_ && receiver_.advance(n); }
 
 bool Engine::refuse(const TerminateCode& code, const char* what) {
-  Failure failure{Error(EPROTO, ErrorOrigin::protocol,
-                        base::text("iwarp peer: %s; connection ended with Terminate: %s", what,
-                                   describe(code).c_str())),
-                  true,
-                  code,
-                  {}};
-  // Layers above MPA quote the segment (RFC 5040 section 4.8.1); of an FPDU whose frame is bad nothing is certain.
+  params_.may_send = true;  // an FPDU came, if a bad one: a responder may answer it
+  Failure failure{
+      Error(EPROTO, ErrorOrigin::protocol,
+            base::text("iwarp peer: %s; connection ended with Terminate: %s", what, describe(code).c_str())),
+      true,
+      code,
+      {}};
+  // Layers above MPA quote the segment (RFC 5040 section 4.8.1); of an FPDU whose frame is bad nothing is
+  // certain.
   if (code.layer < 2) {
     const std::byte* raw = receiver_.raw_header();
     failure.segment.ulpdu_bytes = base::load_be<uint16_t>(raw);
@@ -42,7 +44,8 @@ void Engine::bad_length() { refuse(terminate::length_mismatch, "FPDU shorter tha
 bool Engine::begin_segment(const SegmentHeader& h, std::byte** at) {
   segment_opcode_ = h.opcode;
   if (h.ddp_version != 1)
-    return refuse(h.tagged ? terminate::tagged_ddp_version : terminate::untagged_ddp_version, "unknown DDP version");
+    return refuse(h.tagged ? terminate::tagged_ddp_version : terminate::untagged_ddp_version,
+                  "unknown DDP version");
   if (h.rdmap_version != 1) return refuse(terminate::rdmap_version, "unknown RDMAP version");
   if (h.opcode > RdmapOpcode::terminate) return refuse(terminate::unexpected_opcode, "unknown RDMAP opcode");
   const bool tagged = h.opcode == RdmapOpcode::write || h.opcode == RdmapOpcode::read_response;
@@ -61,7 +64,8 @@ bool Engine::begin_send(const SegmentHeader& h, std::byte** at) {
   if (message_open_ && (h.opcode != message_opcode_ || h.stag != message_stag_))
     return refuse(terminate::unexpected_opcode, "opcode changed within a message");
   const ReceiveRequest& receive = receives_.front();
-  const HostRegion* region = static_cast<const HostRegion*>(receive.sge.region);  // nullptr: for empty messages
+  const HostRegion* region =
+      static_cast<const HostRegion*>(receive.sge.region);  // nullptr: for empty messages
   if (h.payload_bytes() > receive.sge.length - receive_offset_) {
     front_receive_status_ = CompletionStatus::length_error;
     return refuse(terminate::message_too_long, "message longer than the posted Receive");
@@ -88,7 +92,8 @@ bool Engine::begin_control(const SegmentHeader& h, std::byte** at) {
   if (h.queue != read_request_queue) return refuse(terminate::invalid_queue, "Read Request on a wrong queue");
   if (h.msn != read_request_msn_) return refuse(terminate::msn_out_of_range, "Read Request out of sequence");
   if (h.offset != 0) return refuse(terminate::invalid_offset, "Read Request at a wrong offset");
-  if (control_bytes_ > read_request_bytes) return refuse(terminate::message_too_long, "Read Request too long");
+  if (control_bytes_ > read_request_bytes)
+    return refuse(terminate::message_too_long, "Read Request too long");
   if (control_bytes_ < read_request_bytes || !h.last)
     return refuse(terminate::unspecified, "Read Request not in one whole segment");
   if (responses_.size() >= params_.ird)
@@ -104,14 +109,16 @@ bool Engine::begin_write(const SegmentHeader& h, std::byte** at) {
   if (h.payload_bytes() == 0) return true;  // its STag and offset mean nothing (RFC 5040 section 5.1)
   KeyEntry* entry = nullptr;
   switch (keys_.find(h.stag, h.tagged_offset, h.payload_bytes(), Purpose::write_target, &entry)) {
-    case KeyVerdict::ok: break;
+    case KeyVerdict::ok:
+      break;
     case KeyVerdict::unknown_key:
       return refuse(terminate::write_invalid_stag, "RDMA Write to an STag that is not valid");
     case KeyVerdict::foreign_key:
       return refuse(terminate::write_foreign_stag, "RDMA Write to an STag of another connection");
     case KeyVerdict::no_access:
       return refuse(terminate::write_invalid_stag, "RDMA Write to memory that is not writable");
-    case KeyVerdict::wraps: return refuse(terminate::write_wraps, "RDMA Write over the end of the address space");
+    case KeyVerdict::wraps:
+      return refuse(terminate::write_wraps, "RDMA Write over the end of the address space");
     case KeyVerdict::out_of_bounds:
       return refuse(terminate::write_bounds, "RDMA Write outside of the exposed range");
   }
@@ -160,18 +167,24 @@ bool Engine::end_segment(const SegmentHeader& h) {
   heard_ = true;
   params_.may_send = true;
   switch (h.opcode) {
-    case RdmapOpcode::write: return true;
-    case RdmapOpcode::read_response: return end_response(h);
-    case RdmapOpcode::read_request: return end_read_request();
-    case RdmapOpcode::terminate: return end_terminate(h);
-    default: return end_send(h);
+    case RdmapOpcode::write:
+      return true;
+    case RdmapOpcode::read_response:
+      return end_response(h);
+    case RdmapOpcode::read_request:
+      return end_read_request();
+    case RdmapOpcode::terminate:
+      return end_terminate(h);
+    default:
+      return end_send(h);
   }
 }
 
 bool Engine::end_send(const SegmentHeader& h) {
   receive_offset_ += h.payload_bytes();
   if (!h.last) return true;
-  Completion completion{receives_.front().id, Opcode::receive, CompletionStatus::success, false, receive_offset_, 0};
+  Completion completion{
+      receives_.front().id, Opcode::receive, CompletionStatus::success, false, receive_offset_, 0};
   if (invalidates(h.opcode)) {
     KeyEntry* entry = keys_.lookup(h.stag);
     // A key with answers under way is still in use by the same peer's own Read: not its turn to end it.
@@ -191,12 +204,23 @@ bool Engine::end_send(const SegmentHeader& h) {
 
 bool Engine::refuse_read_request(KeyVerdict verdict) {
   switch (verdict) {
-    case KeyVerdict::ok: return true;
-    case KeyVerdict::unknown_key: refuse(terminate::read_invalid_stag, "Read of an STag that is not valid"); break;
-    case KeyVerdict::foreign_key: refuse(terminate::read_foreign_stag, "Read of another connection's STag"); break;
-    case KeyVerdict::no_access: refuse(terminate::read_access, "Read of memory that is not readable"); break;
-    case KeyVerdict::wraps: refuse(terminate::read_wraps, "Read over the end of the address space"); break;
-    case KeyVerdict::out_of_bounds: refuse(terminate::read_bounds, "Read outside of the exposed range"); break;
+    case KeyVerdict::ok:
+      return true;
+    case KeyVerdict::unknown_key:
+      refuse(terminate::read_invalid_stag, "Read of an STag that is not valid");
+      break;
+    case KeyVerdict::foreign_key:
+      refuse(terminate::read_foreign_stag, "Read of another connection's STag");
+      break;
+    case KeyVerdict::no_access:
+      refuse(terminate::read_access, "Read of memory that is not readable");
+      break;
+    case KeyVerdict::wraps:
+      refuse(terminate::read_wraps, "Read over the end of the address space");
+      break;
+    case KeyVerdict::out_of_bounds:
+      refuse(terminate::read_bounds, "Read outside of the exposed range");
+      break;
   }
   std::memcpy(failure_->segment.read_request, control_, read_request_bytes);
   failure_->segment.has_read_request = true;
@@ -236,11 +260,13 @@ bool Engine::end_terminate(const SegmentHeader&) {
   if (control_bytes_ <= sizeof control_ && decode_terminate({control_, n}, &code)) {
     why = base::text("%s, control word %08x", describe(code).c_str(), base::load_be<uint32_t>(control_));
     bool access = code.type == 1 && (code.layer == 0 || code.layer == 1);
-    // Only a Read can still be unanswered when the peer refuses it; Writes and Sends completed when they were sent.
+    // Only a Read can still be unanswered when the peer refuses it; Writes and Sends completed when they were
+    // sent.
     if (!reads_.empty() && works_.front().op == Opcode::read)
       front_work_status_ = access ? CompletionStatus::remote_access : CompletionStatus::remote_error;
   }
-  failure_ = Failure{Error(ECONNRESET, ErrorOrigin::protocol, "the iwarp peer sent Terminate: " + why), false, {}, {}};
+  failure_ = Failure{
+      Error(ECONNRESET, ErrorOrigin::protocol, "the iwarp peer sent Terminate: " + why), false, {}, {}};
   return false;
 }
 

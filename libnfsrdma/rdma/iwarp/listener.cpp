@@ -42,7 +42,8 @@ bool Handshake::progress(TimeNs) {
       return false;
     }
     switch (reader_.advance(static_cast<size_t>(n))) {
-      case MpaReader::State::reading: break;
+      case MpaReader::State::reading:
+        break;
       case MpaReader::State::complete: {
         auto problem = request_problem(reader_.frame());
         if (problem) {
@@ -55,7 +56,9 @@ bool Handshake::progress(TimeNs) {
         break;
       }
       case MpaReader::State::not_mpa:
-      case MpaReader::State::malformed: give_up(reader_.problem()); break;
+      case MpaReader::State::malformed:
+        give_up(reader_.problem());
+        break;
     }
   }
   return false;
@@ -81,8 +84,8 @@ void Handshake::deliver() {
   listener_.finish(*this, std::move(incoming));
 }
 
-IwarpListener::IwarpListener(const IwarpOptions& options, std::shared_ptr<Device> device, IwarpCompletionQueue& cq,
-                             ListenHandler& handler, Socket socket)
+IwarpListener::IwarpListener(const IwarpOptions& options, std::shared_ptr<Device> device,
+                             IwarpCompletionQueue& cq, ListenHandler& handler, Socket socket)
     : Source(cq),
       options_(options),
       device_(std::move(device)),
@@ -101,7 +104,8 @@ bool IwarpListener::progress(TimeNs) {
     if (!accepted) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno == EAGAIN) return false;
-      base::log(base::LogLevel::warn, "rdma", "cannot accept on %s: %s", address_.text().c_str(), strerror(errno));
+      base::log(base::LogLevel::warn, "rdma", "cannot accept on %s: %s", address_.text().c_str(),
+                strerror(errno));
       cq_.set_timer(*this, accept_retry_ns);  // out of descriptors: the edge is spent, so ask again
       return false;
     }

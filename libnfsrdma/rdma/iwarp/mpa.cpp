@@ -39,14 +39,15 @@ std::string show_start(const std::byte* at, size_t n) {
 }
 
 uint16_t depth_word(uint16_t depth, bool high, bool low) {
-  return static_cast<uint16_t>((high ? flag_a_or_c : 0) | (low ? flag_b_or_d : 0) | std::min(depth, depth_mask));
+  return static_cast<uint16_t>((high ? flag_a_or_c : 0) | (low ? flag_b_or_d : 0) |
+                               std::min(depth, depth_mask));
 }
 
 }  // namespace
 
 std::vector<std::byte> encode_mpa(const MpaFrame& frame) {
-  size_t private_bytes = (frame.enhanced ? depths_bytes : 0) + frame.private_data.size() +
-                         (frame.ours ? peer_mark_bytes : 0);
+  size_t private_bytes =
+      (frame.enhanced ? depths_bytes : 0) + frame.private_data.size() + (frame.ours ? peer_mark_bytes : 0);
   std::vector<std::byte> out(mpa_header_bytes + private_bytes);
   std::memcpy(out.data(), frame.reply ? reply_key : request_key, key_bytes);
   out[16] = static_cast<std::byte>((frame.markers ? flag_markers : 0) | (frame.crc ? flag_crc : 0) |
@@ -174,12 +175,14 @@ MpaFrame answer_request(const MpaFrame& request, const Depths& wanted, bool want
 Result<Depths> judge_reply(const MpaFrame& reply, const Depths& offered, bool* too_deep) {
   *too_deep = false;
   if (reply.markers)
-    return Error(EPROTO, ErrorOrigin::protocol, "the peer wants markers in the stream, which are not supported");
+    return Error(EPROTO, ErrorOrigin::protocol,
+                 "the peer wants markers in the stream, which are not supported");
   if (!reply.enhanced) return offered;  // revision 1: both sides rely on their configuration
   if (reply.ord != depth_not_negotiated && reply.ord > offered.ird) {
     *too_deep = true;
-    return Error(EPROTO, ErrorOrigin::protocol,
-                 base::text("the peer wants %u RDMA Reads at once, but was offered %u", reply.ord, offered.ird));
+    return Error(
+        EPROTO, ErrorOrigin::protocol,
+        base::text("the peer wants %u RDMA Reads at once, but was offered %u", reply.ord, offered.ird));
   }
   Depths agreed = offered;
   if (reply.ird != depth_not_negotiated) agreed.ord = std::min<uint32_t>(offered.ord, reply.ird);

@@ -3,8 +3,8 @@
 //
 //   16 bytes key | u8 flags | u8 revision | u16 bytes of private data | private data (at most 512)
 // With the enhanced flag (revision 2) private data begins with 4 bytes: IRD and ORD, 14 bits each, and the
-// ready-to-receive options. The consumer's own data follows. Our endpoints append 8 bytes to it by which they know
-// each other (Linux consumers read their fixed head and skip what follows):
+// ready-to-receive options. The consumer's own data follows. Our endpoints append 8 bytes to it by which they
+// know each other (Linux consumers read their fixed head and skip what follows):
 //   "nrdm" | u8 version 1 | u8 flags | u16 bytes of the consumer's data before it
 #pragma once
 
@@ -29,15 +29,15 @@ struct MpaFrame {
   bool markers = false;
   bool crc = false;
   bool reject = false;
-  bool enhanced = false;        // the 4 bytes are there; implies revision 2
+  bool enhanced = false;  // the 4 bytes are there; implies revision 2
   uint8_t revision = 2;
-  bool peer_to_peer = false;    // A: the first FPDU shall be one of the following
-  bool rtr_send = false;        // B
-  bool rtr_write = false;       // C
-  bool rtr_read = false;        // D
+  bool peer_to_peer = false;  // A: the first FPDU shall be one of the following
+  bool rtr_send = false;      // B
+  bool rtr_write = false;     // C
+  bool rtr_read = false;      // D
   uint16_t ird = 0;
   uint16_t ord = 0;
-  bool ours = false;            // the mark is there: the peer takes FPDUs of any size
+  bool ours = false;                    // the mark is there: the peer takes FPDUs of any size
   std::vector<std::byte> private_data;  // the consumer's
 };
 
@@ -72,14 +72,15 @@ struct Depths {
   uint32_t ord = 0;
 };
 
-// Responder: the Reply for a well-formed Request; reject is set when it must be refused (markers, no depths where the
-// enhanced flag wants them). wanted: what our consumer asked for; agreed: what holds after the Reply.
+// Responder: the Reply for a well-formed Request; reject is set when it must be refused (markers, no depths
+// where the enhanced flag wants them). wanted: what our consumer asked for; agreed: what holds after the
+// Reply.
 MpaFrame answer_request(const MpaFrame& request, const Depths& wanted, bool want_crc, Depths* agreed);
 // A Request that no consumer needs to see, and why; nullopt: it is good.
 std::optional<std::string> request_problem(const MpaFrame& request);
 
-// Initiator: what a Reply means for the depths that we offered. Error: the connection must be given up; too_deep is
-// set when the reason is that the responder wants more Reads than we serve.
+// Initiator: what a Reply means for the depths that we offered. Error: the connection must be given up;
+// too_deep is set when the reason is that the responder wants more Reads than we serve.
 Result<Depths> judge_reply(const MpaFrame& reply, const Depths& offered, bool* too_deep);
 
 }  // namespace nfsrdma::rdma::iwarp

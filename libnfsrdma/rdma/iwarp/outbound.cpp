@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is sent: requests and answers are cut into FPDUs, many at a time, whose framing lies in one arena while their
-// payload is taken from where it is. A batch is replaced when TCP has taken all of it.
+// What is sent: requests and answers are cut into FPDUs, many at a time, whose framing lies in one arena
+// while their payload is taken from where it is. A batch is replaced when TCP has taken all of it.
 #include <errno.h>
 
 #include <algorithm>
@@ -12,9 +12,10 @@
 namespace nfsrdma::rdma::iwarp {
 namespace {
 
-constexpr size_t iovecs_max = 1024;          // IOV_MAX
-constexpr size_t iovecs_per_fpdu_max = 6;    // framing, up to 4 pieces, framing
-constexpr uint64_t batch_payload_max = 1 << 20;  // and one FPDU more, so that a reply goes with its MiB of data
+constexpr size_t iovecs_max = 1024;        // IOV_MAX
+constexpr size_t iovecs_per_fpdu_max = 6;  // framing, up to 4 pieces, framing
+constexpr uint64_t batch_payload_max = 1
+                                       << 20;  // and one FPDU more, so that a reply goes with its MiB of data
 constexpr size_t arena_bytes = 64 << 10;
 // Below this a copy beside the header costs less than an iovec of its own.
 constexpr uint32_t inline_bytes_max = 512;
@@ -32,8 +33,8 @@ bool Engine::has_output() const {
 }
 
 bool Engine::room() const {
-  return batch_.size() + iovecs_per_fpdu_max <= iovecs_max && arena_used_ + fpdu_arena_bytes_max <= arena_.size() &&
-         batch_payload_ <= batch_payload_max;
+  return batch_.size() + iovecs_per_fpdu_max <= iovecs_max &&
+         arena_used_ + fpdu_arena_bytes_max <= arena_.size() && batch_payload_ <= batch_payload_max;
 }
 
 std::span<iovec> Engine::plan_send() {
@@ -75,7 +76,8 @@ bool Engine::batch_memory_intact() {
     failure_->tell_peer = false;  // the FPDU under way cannot be finished without it
     return false;
   }
-  size_t responses = std::min(responses_built_ + (cursor_.kind == Cursor::Kind::response ? 1 : 0), responses_.size());
+  size_t responses =
+      std::min(responses_built_ + (cursor_.kind == Cursor::Kind::response ? 1 : 0), responses_.size());
   for (size_t i = 0; i < responses; i++) {
     if (responses_[i].request.bytes == 0) continue;
     const KeyEntry* entry = keys_.lookup(responses_[i].request.source_stag);
@@ -90,7 +92,8 @@ bool Engine::batch_memory_intact() {
 bool Engine::choose_message() {
   const bool response = responses_built_ < responses_.size();
   bool work = works_built_ < works_.size();
-  if (work && works_[works_built_].op == Opcode::read && params_.ord > 0 && reads_.size() >= params_.ord) work = false;
+  if (work && works_[works_built_].op == Opcode::read && params_.ord > 0 && reads_.size() >= params_.ord)
+    work = false;
   if (!response && !work) return false;
   const bool take_response = response && (!work || !response_last_);
   response_last_ = take_response;
@@ -120,8 +123,8 @@ bool Engine::start_read(Work& work) {
   read.left = work.length;
   if (work.length > 0) {
     const Sge& sink = work.pieces[0];
-    auto exposure = keys_.add(static_cast<HostRegion&>(*sink.region), sink.offset, sink.length,
-                              Purpose::local_read_sink);
+    auto exposure =
+        keys_.add(static_cast<HostRegion&>(*sink.region), sink.offset, sink.length, Purpose::local_read_sink);
     if (!exposure) return local_failure("no key left for the sink of an RDMA Read");
     read.key = exposure->key;
     read.base_offset = read.next_offset = exposure->base;
@@ -132,7 +135,8 @@ bool Engine::start_read(Work& work) {
 
 uint32_t Engine::payload_max(size_t header_bytes) const {
   size_t bytes = std::min<size_t>(params_.fpdu_bytes, length_field_bytes + ulpdu_bytes_max + crc_bytes);
-  // A multiple of 4 with both header sizes makes FPDUs without pad (and siw loses fewer of those, see README).
+  // A multiple of 4 with both header sizes makes FPDUs without pad (and siw loses fewer of those, see
+  // README).
   return static_cast<uint32_t>((bytes - header_bytes - crc_bytes) & ~size_t{3});
 }
 
@@ -152,7 +156,8 @@ void Engine::append_segment() {
   }
   Work& work = works_[works_built_];
   switch (work.op) {
-    case Opcode::read: return append_read_request(work, h);
+    case Opcode::read:
+      return append_read_request(work, h);
     case Opcode::write:
       h.tagged = true;
       h.opcode = RdmapOpcode::write;
@@ -194,9 +199,8 @@ void Engine::append_read_request(Work& work, SegmentHeader& h) {
   store_header(at, h);
   store_read_request(at + untagged_header_bytes,
                      {read.key, read.base_offset, work.length, work.remote.key, work.remote.base});
-  close_fpdu(h.ulpdu_bytes, params_.crc ? crc32c_update(crc32c_start,
-                                                        {at, untagged_header_bytes + read_request_bytes})
-                                        : 0);
+  close_fpdu(h.ulpdu_bytes,
+             params_.crc ? crc32c_update(crc32c_start, {at, untagged_header_bytes + read_request_bytes}) : 0);
   end_message(h);
 }
 

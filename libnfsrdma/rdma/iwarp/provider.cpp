@@ -10,7 +10,8 @@ Result<std::unique_ptr<Region>> IwarpDomain::register_memory(const MemoryRange& 
   return register_host_memory(users_, range);
 }
 
-Result<std::unique_ptr<QueuePair>> IwarpDomain::create_queue_pair(CompletionQueue& cq, const QueuePairParams& params,
+Result<std::unique_ptr<QueuePair>> IwarpDomain::create_queue_pair(CompletionQueue& cq,
+                                                                  const QueuePairParams& params,
                                                                   ConnectionHandler& handler) {
   return std::unique_ptr<QueuePair>(std::make_unique<IwarpQueuePair>(
       options_, users_, static_cast<IwarpCompletionQueue&>(cq), params, handler));

@@ -27,7 +27,8 @@ QueuePairParams clamp(QueuePairParams params) {
 }  // namespace
 
 IwarpQueuePair::IwarpQueuePair(const IwarpOptions& options, std::shared_ptr<MemoryUsers> users,
-                               IwarpCompletionQueue& cq, const QueuePairParams& params, ConnectionHandler& handler)
+                               IwarpCompletionQueue& cq, const QueuePairParams& params,
+                               ConnectionHandler& handler)
     : Source(cq),
       options_(options),
       users_(std::move(users)),
@@ -47,17 +48,20 @@ IwarpQueuePair::~IwarpQueuePair() {
 void IwarpQueuePair::quiesce() { std::lock_guard lock(cq_.touching()); }
 
 Result<void> IwarpQueuePair::post_send(std::span<const SendRequest> requests) {
-  if (phase_ != Phase::established) return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection is not up");
+  if (phase_ != Phase::established)
+    return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection is not up");
   return engine_.post_send(requests);
 }
 
 Result<void> IwarpQueuePair::post_receive(std::span<const ReceiveRequest> requests) {
-  if (phase_ >= Phase::closing) return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection has ended");
+  if (phase_ >= Phase::closing)
+    return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection has ended");
   return engine_.post_receive(requests);
 }
 
 Result<Exposure> IwarpQueuePair::expose(Region& region, uint64_t offset, uint32_t length, Purpose purpose) {
-  if (phase_ >= Phase::closing) return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection has ended");
+  if (phase_ >= Phase::closing)
+    return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection has ended");
   return engine_.expose(region, offset, length, purpose);
 }
 
@@ -75,10 +79,13 @@ void IwarpQueuePair::flush() {
 
 void IwarpQueuePair::disconnect() {
   if (phase_ == Phase::connecting || phase_ == Phase::requested)
-    return fail(Error(ECANCELED, ErrorOrigin::connection, "connecting to " + remote_.text() + " was cancelled"));
+    return fail(
+        Error(ECANCELED, ErrorOrigin::connection, "connecting to " + remote_.text() + " was cancelled"));
   if (phase_ != Phase::established) return;
   std::lock_guard lock(cq_.touching());
-  end_stream(Error(ESHUTDOWN, ErrorOrigin::connection, "this side closed the connection to " + remote_.text()), true);
+  end_stream(
+      Error(ESHUTDOWN, ErrorOrigin::connection, "this side closed the connection to " + remote_.text()),
+      true);
 }
 
 void IwarpQueuePair::on_socket(uint32_t events) {
@@ -124,8 +131,10 @@ bool IwarpQueuePair::receive() {
   }
   ProviderCounters& counters = cq_.count();
   const Receiver& receiver = engine_.receiver();
-  counters.payload_direct_bytes += receiver.direct_bytes() - std::exchange(direct_counted_, receiver.direct_bytes());
-  counters.payload_copied_bytes += receiver.copied_bytes() - std::exchange(copied_counted_, receiver.copied_bytes());
+  counters.payload_direct_bytes +=
+      receiver.direct_bytes() - std::exchange(direct_counted_, receiver.direct_bytes());
+  counters.payload_copied_bytes +=
+      receiver.copied_bytes() - std::exchange(copied_counted_, receiver.copied_bytes());
   if (engine_.failure()) {
     end_stream(engine_.failure()->error.in(remote_.text()), engine_.failure()->tell_peer);
     return false;
@@ -179,8 +188,8 @@ void IwarpQueuePair::on_deadline(TimeNs) {
   }
 }
 
-// Linux siw can lose the wake-up for the first FPDU; any further byte mends it. A zero-length RDMA Write is the one
-// message that means nothing.
+// Linux siw can lose the wake-up for the first FPDU; any further byte mends it. A zero-length RDMA Write is
+// the one message that means nothing.
 void IwarpQueuePair::nudge() {
   if (engine_.heard() || nudges_ > nudges_max) return;
   engine_.post_empty_write();
@@ -191,7 +200,8 @@ void IwarpQueuePair::nudge() {
 
 void IwarpQueuePair::peer_closed() {
   if (engine_.receive_at_boundary())
-    return end_stream(Error(ECONNRESET, ErrorOrigin::connection, remote_.text() + " closed the connection"), false);
+    return end_stream(Error(ECONNRESET, ErrorOrigin::connection, remote_.text() + " closed the connection"),
+                      false);
   end_stream(Error(ECONNRESET, ErrorOrigin::connection,
                    remote_.text() + " closed the connection in the middle of a message"),
              false);

@@ -75,9 +75,9 @@ class IwarpQueuePair final : public QueuePair, public MemoryUser, private Source
   Phase phase_ = Phase::idle;
   bool readable_ = false;
   bool writable_ = false;
-  bool eof_near_ = false;   // epoll saw the end: short reads must go on until it is read
+  bool eof_near_ = false;  // epoll saw the end: short reads must go on until it is read
   bool initiator_ = false;
-  bool gate_open_ = true;   // false: waiting a moment before the first FPDU
+  bool gate_open_ = true;  // false: waiting a moment before the first FPDU
   bool shut_ = false;
   uint8_t nudges_ = 0;
   uint64_t direct_counted_ = 0;
@@ -92,7 +92,7 @@ class IwarpQueuePair final : public QueuePair, public MemoryUser, private Source
   Depths depths_;
   std::vector<std::byte> peer_private_;
   std::string path_;
-  std::vector<std::byte> tail_;   // what may still be sent while closing
+  std::vector<std::byte> tail_;  // what may still be sent while closing
   size_t tail_sent_ = 0;
 
   // For deliver().

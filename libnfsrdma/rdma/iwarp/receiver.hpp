@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts the byte stream into FPDUs. Payload goes from the socket straight to its destination; framing, and the payload
-// that happens to be read along with it, passes through a small buffer. Knows nothing of sockets: the caller reads
-// into what plan() names and reports with advance(), so that tests and the fuzzer feed any bytes in any pieces.
+// Cuts the byte stream into FPDUs. Payload goes from the socket straight to its destination; framing, and the
+// payload that happens to be read along with it, passes through a small buffer. Knows nothing of sockets: the
+// caller reads into what plan() names and reports with advance(), so that tests and the fuzzer feed any bytes
+// in any pieces.
 #pragma once
 
 #include <sys/uio.h>
@@ -12,7 +13,8 @@
 
 namespace nfsrdma::rdma::iwarp {
 
-// What a segment means: the layer above. Each call returns false after a protocol error, which ends the stream.
+// What a segment means: the layer above. Each call returns false after a protocol error, which ends the
+// stream.
 class SegmentConsumer {
  public:
   // The header is complete. at: where its payload_bytes() go; may stay nullptr when there are none.

@@ -45,7 +45,8 @@ Result<Socket> open_listening(const SocketAddress& address) {
   return s;
 }
 
-Result<Socket> open_connecting(const SocketAddress& remote, const SocketAddress& local, TimeNs user_timeout_ns) {
+Result<Socket> open_connecting(const SocketAddress& remote, const SocketAddress& local,
+                               TimeNs user_timeout_ns) {
   auto s = open_stream(remote.family());
   if (!s) return s;
   if (local.valid() && bind(s->fd(), local.get(), local.length()) != 0)
@@ -93,23 +94,26 @@ Error connect_error(int e, const SocketAddress& remote) {
   const std::string host = remote.host_text();
   switch (e) {
     case ECONNREFUSED:
-      return Error(e, ErrorOrigin::connection,
-                   base::text("TCP port %u of %s refused: normal for a healthy RoCE or InfiniBand server, whose port "
-                              "is not a TCP port; provider=iwarp reaches iWARP servers only (Linux siw, iWARP NICs, "
-                              "nfsrdma-serve); reach others by provider=verbs, or start the server",
-                              remote.port(), host.c_str()));
+      return Error(
+          e, ErrorOrigin::connection,
+          base::text("TCP port %u of %s refused: normal for a healthy RoCE or InfiniBand server, whose port "
+                     "is not a TCP port; provider=iwarp reaches iWARP servers only (Linux siw, iWARP NICs, "
+                     "nfsrdma-serve); reach others by provider=verbs, or start the server",
+                     remote.port(), host.c_str()));
     case ENETUNREACH:
     case EHOSTUNREACH:
-      return Error(e, ErrorOrigin::connection,
-                   base::text("%s is unreachable from here: check the address, the route and the link",
-                              host.c_str()));
+      return Error(
+          e, ErrorOrigin::connection,
+          base::text("%s is unreachable from here: check the address, the route and the link", host.c_str()));
     case ETIMEDOUT:
-      return Error(e, ErrorOrigin::connection,
-                   base::text("TCP port %u of %s does not answer: the host is down, or a firewall drops the packets",
-                              remote.port(), host.c_str()));
+      return Error(
+          e, ErrorOrigin::connection,
+          base::text("TCP port %u of %s does not answer: the host is down, or a firewall drops the packets",
+                     remote.port(), host.c_str()));
     default:
-      return Error(e, ErrorOrigin::connection,
-                   base::text("cannot connect to TCP port %u of %s: %s", remote.port(), host.c_str(), strerror(e)));
+      return Error(
+          e, ErrorOrigin::connection,
+          base::text("cannot connect to TCP port %u of %s: %s", remote.port(), host.c_str(), strerror(e)));
   }
 }
 

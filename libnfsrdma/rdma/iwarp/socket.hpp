@@ -37,7 +37,8 @@ class Socket {
 
 Result<Socket> open_listening(const SocketAddress& address);
 // Non-blocking, connecting. local may be invalid.
-Result<Socket> open_connecting(const SocketAddress& remote, const SocketAddress& local, TimeNs user_timeout_ns);
+Result<Socket> open_connecting(const SocketAddress& remote, const SocketAddress& local,
+                               TimeNs user_timeout_ns);
 // For an accepted one.
 void tune_connected(int fd, TimeNs user_timeout_ns);
 

@@ -62,11 +62,12 @@ bool known(const TerminateCode& code) { return find_row(code) != nullptr; }
 
 std::string describe(const TerminateCode& code) {
   const Row* row = find_row(code);
-  return base::text("%s (layer %u type %u code %u)", row ? row->text : "unknown reason", code.layer, code.type,
-                    code.code);
+  return base::text("%s (layer %u type %u code %u)", row ? row->text : "unknown reason", code.layer,
+                    code.type, code.code);
 }
 
-std::vector<std::byte> encode_terminate(const TerminateCode& code, const OffendingSegment& segment, bool crc) {
+std::vector<std::byte> encode_terminate(const TerminateCode& code, const OffendingSegment& segment,
+                                        bool crc) {
   size_t body_bytes = 4;
   if (segment.ddp_header_bytes) body_bytes += 2u + segment.ddp_header_bytes;
   if (segment.has_read_request) body_bytes += read_request_bytes;

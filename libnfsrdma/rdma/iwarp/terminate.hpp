@@ -62,8 +62,8 @@ struct OffendingSegment {
 // The whole FPDU, with a CRC when the stream uses it.
 std::vector<std::byte> encode_terminate(const TerminateCode& code, const OffendingSegment& segment, bool crc);
 
-// Any layout is accepted: Linux siw swaps the nibbles of the first byte and moves the flags (seen on the wire).
-// False: too short to say anything.
+// Any layout is accepted: Linux siw swaps the nibbles of the first byte and moves the flags (seen on the
+// wire). False: too short to say anything.
 bool decode_terminate(base::ConstBytes payload, TerminateCode* code);
 
 }  // namespace nfsrdma::rdma::iwarp

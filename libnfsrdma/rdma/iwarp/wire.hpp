@@ -42,7 +42,9 @@ constexpr bool invalidates(RdmapOpcode op) {
   return op == RdmapOpcode::send_invalidate || op == RdmapOpcode::send_solicited_invalidate;
 }
 
-constexpr uint32_t pad_bytes(uint32_t ulpdu_bytes) { return (4 - (length_field_bytes + ulpdu_bytes) % 4) % 4; }
+constexpr uint32_t pad_bytes(uint32_t ulpdu_bytes) {
+  return (4 - (length_field_bytes + ulpdu_bytes) % 4) % 4;
+}
 
 struct SegmentHeader {
   uint16_t ulpdu_bytes = 0;

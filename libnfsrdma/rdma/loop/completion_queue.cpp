@@ -9,9 +9,7 @@
 namespace nfsrdma::rdma::loop {
 
 LoopCompletionQueue::LoopCompletionQueue(std::shared_ptr<Fabric> fabric, uint32_t entries)
-    : fabric_(std::move(fabric)),
-      entries_(entries),
-      event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+    : fabric_(std::move(fabric)), entries_(entries), event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
 LoopCompletionQueue::~LoopCompletionQueue() { close(event_fd_); }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-process provider: two queue pairs of one Provider object, joined by port number. Tests and simulation run
-// the upper layers over it without sockets and without real time; the two ends may live on two threads.
+// The in-process provider: two queue pairs of one Provider object, joined by port number. Tests and
+// simulation run the upper layers over it without sockets and without real time; the two ends may live on two
+// threads.
 //
-// One mutex per provider guards everything here, data movement included: plain and deadlock free. Handlers are never
-// called under it.
+// One mutex per provider guards everything here, data movement included: plain and deadlock free. Handlers
+// are never called under it.
 #pragma once
 
 #include <map>
@@ -63,7 +64,7 @@ class LoopCompletionQueue final : public CompletionQueue {
   void push(Event event);
   void forget(const LoopQueuePair* owner);
   void forget(const LoopListener* owner);
-  void watch(LoopQueuePair& pair);    // it waits for an answer
+  void watch(LoopQueuePair& pair);  // it waits for an answer
   void unwatch(LoopQueuePair& pair);
   void count_direct(uint64_t bytes) { counters_.payload_direct_bytes += bytes; }
 

@@ -29,14 +29,16 @@ Result<std::unique_ptr<Region>> LoopDomain::register_memory(const MemoryRange& r
   return register_host_memory(users_, range);
 }
 
-Result<std::unique_ptr<QueuePair>> LoopDomain::create_queue_pair(CompletionQueue& cq, const QueuePairParams& params,
+Result<std::unique_ptr<QueuePair>> LoopDomain::create_queue_pair(CompletionQueue& cq,
+                                                                 const QueuePairParams& params,
                                                                  ConnectionHandler& handler) {
   return std::unique_ptr<QueuePair>(std::make_unique<LoopQueuePair>(
       fabric_, users_, static_cast<LoopCompletionQueue&>(cq), params, handler));
 }
 
 LoopQueuePair::LoopQueuePair(std::shared_ptr<Fabric> fabric, std::shared_ptr<MemoryUsers> users,
-                             LoopCompletionQueue& cq, const QueuePairParams& params, ConnectionHandler& handler)
+                             LoopCompletionQueue& cq, const QueuePairParams& params,
+                             ConnectionHandler& handler)
     : fabric_(std::move(fabric)),
       users_(std::move(users)),
       cq_(cq),
@@ -105,7 +107,8 @@ Result<void> LoopQueuePair::accept(ConstBytes private_data) {
   LoopQueuePair* client = handshake_->client;
   phase_ = Phase::connecting;
   if (!client) {
-    fail(Error(ECONNABORTED, ErrorOrigin::connection, "the client went away before its request was accepted"));
+    fail(
+        Error(ECONNABORTED, ErrorOrigin::connection, "the client went away before its request was accepted"));
     return {};
   }
   ird_ = std::min(params_.ird, handshake_->ord);
@@ -197,9 +200,14 @@ void LoopQueuePair::deliver(Event& event) {
       handler_.on_established(info);
       break;
     }
-    case Event::Kind::failed: handler_.on_failed(*event.why); break;
-    case Event::Kind::disconnected: handler_.on_disconnected(*event.why); break;
-    case Event::Kind::request: break;
+    case Event::Kind::failed:
+      handler_.on_failed(*event.why);
+      break;
+    case Event::Kind::disconnected:
+      handler_.on_disconnected(*event.why);
+      break;
+    case Event::Kind::request:
+      break;
   }
 }
 
@@ -221,7 +229,8 @@ Result<void> LoopQueuePair::post_send(std::span<const SendRequest> requests) {
     return Error(ENOBUFS, ErrorOrigin::local, "more requests than send_depth");
   for (const SendRequest& request : requests) {
     size_t pieces_max = request.op == Opcode::read ? loop_caps.read_sge_max : loop_caps.send_sge_max;
-    if (request.sge.size() > pieces_max) return Error(EINVAL, ErrorOrigin::local, "too many pieces in a request");
+    if (request.sge.size() > pieces_max)
+      return Error(EINVAL, ErrorOrigin::local, "too many pieces in a request");
     if (auto ok = check_pieces(request.sge); !ok) return ok;
   }
   for (const SendRequest& request : requests) {
@@ -244,7 +253,8 @@ void LoopQueuePair::run_queue() {
     posted.request.sge = std::span<const Sge>(posted.pieces.data(), posted.request.sge.size());
     sends_.pop();
     Refusal refusal = execute(posted);
-    if (refusal.local != CompletionStatus::success || posted.request.signaled) complete(posted, refusal.local);
+    if (refusal.local != CompletionStatus::success || posted.request.signaled)
+      complete(posted, refusal.local);
     if (refusal.local != CompletionStatus::success)
       end(Error(refusal.local == CompletionStatus::protection_error ? EIO : EREMOTEIO, ErrorOrigin::protocol,
                 base::text("loop connection ended: %s", refusal.text)));
@@ -252,8 +262,10 @@ void LoopQueuePair::run_queue() {
 }
 
 LoopQueuePair::Refusal LoopQueuePair::execute(Posted& posted) {
-  if (!check_pieces(posted.request.sge)) return {CompletionStatus::protection_error, "local memory was revoked"};
-  if (posted.request.op == Opcode::send || posted.request.op == Opcode::send_invalidate) return execute_send(posted);
+  if (!check_pieces(posted.request.sge))
+    return {CompletionStatus::protection_error, "local memory was revoked"};
+  if (posted.request.op == Opcode::send || posted.request.op == Opcode::send_invalidate)
+    return execute_send(posted);
   return execute_tagged(posted);
 }
 
@@ -283,7 +295,8 @@ LoopQueuePair::Refusal LoopQueuePair::execute_send(Posted& posted) {
   if (completion.status == CompletionStatus::success) {
     uint64_t at = receive.sge.offset;
     for (const Sge& piece : posted.request.sge) {
-      if (piece.length) std::memcpy(receive.sge.region->host() + at, piece.region->host() + piece.offset, piece.length);
+      if (piece.length)
+        std::memcpy(receive.sge.region->host() + at, piece.region->host() + piece.offset, piece.length);
       at += piece.length;
     }
   }
@@ -298,7 +311,8 @@ LoopQueuePair::Refusal LoopQueuePair::execute_tagged(Posted& posted) {
   KeyEntry* entry = nullptr;
   KeyVerdict verdict = peer_->keys_.find(posted.request.remote.key, posted.request.remote.base, posted.length,
                                          reads ? Purpose::read_source : Purpose::write_target, &entry);
-  if (verdict != KeyVerdict::ok) return {CompletionStatus::remote_access, "the peer's memory is not reachable so"};
+  if (verdict != KeyVerdict::ok)
+    return {CompletionStatus::remote_access, "the peer's memory is not reachable so"};
   std::byte* remote = entry->at(posted.request.remote.base);
   for (const Sge& piece : posted.request.sge) {
     if (piece.length == 0) continue;
