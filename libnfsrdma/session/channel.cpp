@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.hpp"
 
@@ -27,7 +28,9 @@ Channel::Channel(ChannelOwner& owner, uint32_t index, io::IoLoop& loop, Connecto
 Channel::~Channel() = default;
 
 bool Channel::Exchange::await_suspend(std::coroutine_handle<> h) {
-  if (!channel.transport_) {
+  call.unsendable = false;
+  if (!channel.transport_up()) {
+    channel.up_.store(false, std::memory_order_release);
     call.outcome = rpc::CallOutcome::not_sent;
     call.error = Error(ENOTCONN, ErrorOrigin::connection, "the connection is down");
     return false;
@@ -47,10 +50,15 @@ bool Channel::Exchange::await_suspend(std::coroutine_handle<> h) {
   return true;
 }
 
+// Calls complete before on_down(): whoever continues here must not choose this connection again.
 void Channel::complete_exchange(rpc::Call& call) {
   Exchange* e = exchange_of(call);
   Channel& channel = e->channel;
   e->unlink();
+  if (!channel.transport_up())
+    channel.up_.store(false, std::memory_order_release);
+  else
+    e->call.unsendable = call.outcome == rpc::CallOutcome::not_sent;
   channel.load_.fetch_sub(1, std::memory_order_relaxed);
   e->completed = true;
   if (!e->submitting) e->handle.resume();
@@ -84,13 +92,12 @@ void Channel::on_answer_timeout() {
 }
 
 io::Task<Result<void>> Channel::connect() {
+  if (aborted_) co_return *aborted_;
   connecting_ = true;
   auto made = co_await connector_.connect(loop_, *this, owner_.reverse_handler());
   connecting_ = false;
-  if (closing_) {
-    if (closer_) std::exchange(closer_, {}).resume();
-    co_return Error(ECANCELED, ErrorOrigin::connection, "the mount is shutting down");
-  }
+  if (aborted_) co_return *aborted_;
+  if (closing_) co_return Error(ECANCELED, ErrorOrigin::connection, "the mount is shutting down");
   if (!made) co_return made.error();
   transport_ = std::move(*made);
   connects_.fetch_add(1, std::memory_order_relaxed);
@@ -98,8 +105,9 @@ io::Task<Result<void>> Channel::connect() {
 }
 
 void Channel::usable() {
-  if (!transport_ || !transport_->up()) return;
+  if (!transport_up()) return;
   retry_delay_ns_ = 0;
+  announced_ = true;
   up_.store(true, std::memory_order_release);
   owner_.on_channel_up(*this);
 }
@@ -116,17 +124,30 @@ io::Task<Result<void>> Channel::open() {
   co_return Result<void>{};
 }
 
-void Channel::drop(const Error& why) {
+void Channel::keep_open() {
+  if (closing_ || aborted_) return;
+  keep_open_ = true;
+  if (!transport_) schedule_reconnect();
+}
+
+void Channel::replace(uint64_t connection, const Error& why) {
+  if (transport_ && connects() == connection) transport_->drop(why);
+}
+
+void Channel::abort(const Error& why) {
+  aborted_ = why;
+  keep_open_ = false;
+  loop_.cancel(retry_timer_);
   if (transport_) transport_->drop(why);
 }
 
 void Channel::on_down(const Error& why) {
-  bool was_up = up_.exchange(false, std::memory_order_acq_rel);
+  up_.store(false, std::memory_order_release);
   base::log(LogLevel::info, "session", "connection %u is down: %s", index_, why.text().c_str());
   // Not destroyed inside its own callback; the next turn does it.
   std::shared_ptr<rpc::Transport> old(std::move(transport_));
   loop_.post([old] {});
-  if (was_up) owner_.on_channel_down(*this, why);
+  if (std::exchange(announced_, false)) owner_.on_channel_down(*this, why);
   if (keep_open_ && !closing_) schedule_reconnect();
 }
 
@@ -137,9 +158,14 @@ void Channel::schedule_reconnect() {
 }
 
 io::Task<void> Channel::reconnect() {
-  if (closing_ || transport_) co_return;
+  if (transport_up()) co_return;
+  // The attempt before, or the end of its connection, may still be under way.
+  if (reconnecting_ || transport_) co_return schedule_reconnect();
+  reconnecting_ = true;
   auto opened = co_await open();
-  if (opened || closing_) co_return;
+  reconnecting_ = false;
+  if (closer_) co_return std::exchange(closer_, {}).resume();
+  if (opened || !keep_open_) co_return;
   base::log(LogLevel::info, "session", "connection %u: reconnecting failed: %s", index_, opened.error().text().c_str());
   if (!transport_) schedule_reconnect();
 }
@@ -148,16 +174,14 @@ io::Task<void> Channel::close() {
   closing_ = true;
   keep_open_ = false;
   loop_.cancel(retry_timer_);
-  if (connecting_) {
-    struct UntilConnected {
-      Channel& self;
-      bool await_ready() const noexcept { return !self.connecting_; }
-      void await_suspend(std::coroutine_handle<> h) const noexcept { self.closer_ = h; }
-      void await_resume() const noexcept {}
-    };
-    co_await UntilConnected{*this};
-  }
   if (transport_) transport_->drop(Error(ECANCELED, ErrorOrigin::local, "the mount is shutting down"));
+  struct UntilReconnected {
+    Channel& self;
+    bool await_ready() const noexcept { return !self.reconnecting_; }
+    void await_suspend(std::coroutine_handle<> h) const noexcept { self.closer_ = h; }
+    void await_resume() const noexcept {}
+  };
+  co_await UntilReconnected{*this};
   // The transport's destruction was posted; let it happen before the channel goes.
   while (transport_) co_await loop_.yield();
   co_await loop_.sleep_for(0);

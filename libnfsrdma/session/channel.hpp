@@ -6,6 +6,7 @@
 #include <atomic>
 #include <coroutine>
 #include <memory>
+#include <optional>
 
 #include "io/loop.hpp"
 #include "io/sync.hpp"
@@ -52,14 +53,17 @@ class Channel final : public rpc::TransportObserver {
   void usable();
   // Loop thread. Connects and binds; the first attempt's error, no retry.
   io::Task<Result<void>> open();
-  // Loop thread. From now on a loss is followed by reconnecting until close().
-  void keep_open() { keep_open_ = true; }
+  // Loop thread. From now on a loss is followed by reconnecting until close(); so is one that has happened already.
+  void keep_open();
   // Loop thread. Ends the connection and what is under way; calls complete.
   io::Task<void> close();
-  void drop(const Error& why);
+  // Loop thread. Ends the connection of which connects() was `connection`, if it is still that one.
+  void replace(uint64_t connection, const Error& why);
+  // Loop thread. Ends the connection, or the attempt at one, for good: no other follows.
+  void abort(const Error& why);
 
   // co_await channel.exchange(compound): submits and continues on the channel's loop when the call has completed. Loop
-  // thread. The connection may be down: then the outcome is not_sent.
+  // thread. The connection may be down: then the outcome is not_sent, and up() false by the time that it is told.
   struct Exchange : base::ListNode<> {
     Channel& channel;
     Compound& call;
@@ -95,6 +99,7 @@ class Channel final : public rpc::TransportObserver {
   void on_answer_timeout();
   void flush_soon();
   static void complete_exchange(rpc::Call& call);
+  bool transport_up() const { return transport_ && transport_->up(); }
 
   ChannelOwner& owner_;
   uint32_t index_;
@@ -109,8 +114,11 @@ class Channel final : public rpc::TransportObserver {
   bool keep_open_ = false;
   bool closing_ = false;
   bool connecting_ = false;
+  bool reconnecting_ = false;
+  bool announced_ = false;  // the owner was told that it is up
   bool flush_queued_ = false;
-  std::coroutine_handle<> closer_;
+  std::optional<Error> aborted_;
+  std::coroutine_handle<> closer_;  // waits for the end of reconnect()
   std::atomic<bool> up_{false};
   std::atomic<uint32_t> load_{0};
   std::atomic<uint64_t> connects_{0};

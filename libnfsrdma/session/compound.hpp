@@ -67,8 +67,11 @@ class Compound : public rpc::Call {
   // Bookkeeping of the session while it runs.
   void* owner = nullptr;                        // the Exchange that waits for it, until completion
   class Channel* carried_by = nullptr;          // of the last transmission
-  base::TimeNs sent_at_ns = 0;
+  uint64_t connection = 0;                      // which of that channel's connections it was
+  bool unsendable = false;                      // not_sent for a reason of its own, the connection being up
+  base::TimeNs first_sent_at_ns = 0, sent_at_ns = 0;
   uint32_t transmissions = 0;
+  uint64_t state_epoch = 0;                     // of the client id under which it was executed
   uint32_t op_count() const { return builder_.op_count(); }
   uint32_t whole_request_bytes() const { return builder_.whole_size(); }
   std::optional<uint32_t> main_index() const { return main_index_; }

@@ -50,7 +50,7 @@ struct ServerInfo {
 
 struct OpCounters {
   std::atomic<uint64_t> calls{0}, transmissions{0}, timeouts{0}, bytes_sent{0}, bytes_received{0}, response_ns{0},
-      queue_ns{0}, errors{0};
+      queue_ns{0}, execute_ns{0}, errors{0};
 };
 
 class Server final : public ChannelOwner {
@@ -73,6 +73,8 @@ class Server final : public ChannelOwner {
   // next co_await. Errors: origin connection (given up: soft, shutting down), protocol (malformed reply), server (RPC
   // refusal, or SEQUENCE failed for good), and EIO with "fate unknown" for an exactly-once call whose session was lost.
   io::Task<Result<void>> run(Compound& c);
+  // Any loop. The reply to c broke the protocol: the connection that it came by is not trusted any further.
+  void replace_connection_of(const Compound& c, const Error& why);
 
   io::IoLoop& home() { return *loops_.front(); }
   ServerInfo info() const;
@@ -104,6 +106,7 @@ class Server final : public ChannelOwner {
     Verdict verdict = Verdict::done;
     base::TimeNs wait_ns = 0;       // before sending again
     bool maybe_executed = false;    // a transmission was lost, the server may have done it
+    bool answered = false;          // SEQUENCE was good: what the reply says, and nothing else, has happened
     Error error{0, ErrorOrigin::local};
   };
   // Counts a coroutine of ours that nobody awaits; stop() waits for them.
@@ -121,21 +124,29 @@ class Server final : public ChannelOwner {
   void on_channel_down(Channel& channel, const Error& why) override;
   rpc::ReverseHandler& reverse_handler() override { return callback_service_; }
 
-  io::Task<Judgement> run_on_slot(Compound& c, SlotLease lease);
-  io::Task<bool> transmit(Compound& c);
+  io::Task<Result<void>> run_to_end(Compound& c);
+  io::Task<Judgement> run_on_slot(Compound& c, SlotLease lease, base::TimeNs deadline_ns);
+  io::Task<bool> transmit(Compound& c, base::TimeNs deadline_ns);
+  base::TimeNs deadline_of(const Compound& c, base::TimeNs now_ns) const;
+  Error given_up(const Compound& c) const;
+  void leave_slot(const SlotLease& lease, bool maybe_executed);
+  io::Task<void> settle_slot(SlotLease lease);
   Channel* choose_channel();
   bool may_wait_for_channel() const;
-  Judgement judge(Compound& c, const SlotLease& lease);
-  Judgement judge_sequence_failure(nfs4::Status status, Compound& c, const SlotLease& lease);
-  Judgement judge_unanswered(Compound& c, const SlotLease& lease);
+  Judgement judge(Compound& c, const SlotLease& lease, bool maybe_executed);
+  Judgement judge_sequence_failure(nfs4::Status status, Compound& c, const SlotLease& lease, bool maybe_executed);
+  Judgement judge_unanswered(Compound& c, const SlotLease& lease, bool maybe_executed);
+  void renewed(base::TimeNs sent_at_ns);
   void on_sequence_flags(uint32_t flags);
-  void replace_connection_of(const Compound& c, const Error& why);
-  void count(const Compound& c, bool failed);
+  void count(const Compound& c, base::TimeNs begin_ns, bool failed);
+  void count_timeout(const Compound& c);
 
   io::Task<Result<void>> send_null();
   io::Task<Result<bool>> exchange_id();            // true: a client id that the server had confirmed before
   io::Task<Result<void>> create_session();
   io::Task<Result<void>> reclaim_complete();
+  io::Task<Result<void>> destroy_session(nfs4::SessionId session);
+  io::Task<void> destroy_old_session(nfs4::SessionId session);
   io::Task<Result<void>> call_unsequenced(Compound& c);
   io::Task<Result<void>> open_other_channels();
   io::Task<Result<void>> bind_channel(Channel& channel);
@@ -145,6 +156,8 @@ class Server final : public ChannelOwner {
   io::Task<void> restore_back_channel();
   void arm_lease();
   io::Task<void> renew_lease();
+  void wake_everybody();
+  io::Task<void> say_goodbye();
 
   std::vector<io::IoLoop*> loops_;
   Connector& connector_;
@@ -161,6 +174,7 @@ class Server final : public ChannelOwner {
   nfs4::SessionId session_id_{};     // guarded
   ServerInfo info_;                  // guarded
   uint32_t create_sequence_ = 0;     // home loop
+  bool reclaim_due_ = false;         // home loop: RECLAIM_COMPLETE is still to be said under this client id
   Waiters recovery_waiters_;         // guarded
   bool recovering_ = false;          // guarded
   std::atomic<bool> started_{false};
@@ -168,6 +182,7 @@ class Server final : public ChannelOwner {
   std::atomic<uint64_t> state_epoch_{1};
   std::atomic<uint64_t> replays_{0}, reconnects_{0};
   std::atomic<uint32_t> flags_seen_{0};
+  bool restoring_ = false;           // home loop: restore_back_channel() is under way
   std::atomic<base::TimeNs> renewed_at_ns_{0};
   std::atomic<uint32_t> lease_s_{90};
   std::atomic<uint32_t> background_{0};  // coroutines of ours that stop() must wait for

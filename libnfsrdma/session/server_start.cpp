@@ -18,6 +18,7 @@ namespace {
 constexpr uint32_t bound_back_channels = 2;  // the first connections carry callbacks, so that one may be lost
 constexpr base::TimeNs goodbye_ns = base::seconds(5);
 constexpr base::TimeNs recovery_retry_ns = base::seconds(1);
+constexpr base::TimeNs confirm_shrink_ns = base::seconds(1);
 constexpr uint32_t status_callback_down = nfs4::sequence_flag::cb_path_down |
                                           nfs4::sequence_flag::cb_path_down_session |
                                           nfs4::sequence_flag::backchannel_fault;
@@ -35,7 +36,11 @@ Server::Server(std::vector<io::IoLoop*> loops, Connector& connector, ClientIdent
       identity_(std::move(identity)),
       params_(std::move(params)),
       random_(random) {
-  callback_service_.on_recall_slot = [this](uint32_t target) { slots_.set_target(target); };
+  // The server waits for a request that shows it the slots' end: the lease timer sends one if nobody else does.
+  callback_service_.on_recall_slot = [this](uint32_t target) {
+    slots_.set_target(target);
+    home().post([this] { arm_lease(); });
+  };
   for (uint32_t i = 0; i < params_.nconnect; i++)
     channels_.push_back(
         std::make_unique<Channel>(*this, i, *loops_[i % loops_.size()], connector_, params_.channel));
@@ -81,6 +86,7 @@ io::Task<Result<void>> Server::start(StepObserver observer) {
   if (!identified) co_return identified.error();
   auto created = co_await create_session();
   if (created) created = co_await reclaim_complete();
+  if (created) slots_.open();
   ServerInfo now = info();
   report("session", created,
          base::text("%u slots, requests to %u bytes, replies to %u bytes, callbacks %s", now.slots,
@@ -115,7 +121,7 @@ io::Task<Result<void>> Server::call_unsequenced(Compound& c) {
   auto sealed = c.seal();
   if (!sealed) co_return sealed.error();
   for (base::TimeNs wait_ns = base::ms(100);;) {
-    bool sent = co_await transmit(c);
+    bool sent = co_await transmit(c, base::never_ns);
     if (!sent) co_return c.error;
     switch (c.outcome) {
       case CallOutcome::replied: break;
@@ -127,9 +133,9 @@ io::Task<Result<void>> Server::call_unsequenced(Compound& c) {
     }
     c.open_reply();
     if (c.reader().status() != Status::delay) break;
+    if (stopping_.load(std::memory_order_acquire)) co_return Error(EBUSY, ErrorOrigin::server, "the server is busy");
     co_await home().sleep_for(wait_ns);
     wait_ns = std::min(wait_ns * 2, base::seconds(5));
-    if (stopping_.load(std::memory_order_acquire)) co_return Error(ECANCELED, ErrorOrigin::connection, "shutting down");
   }
   co_return Result<void>{};
 }
@@ -235,7 +241,7 @@ io::Task<Result<void>> Server::reclaim_complete() {
   if (!ran) co_return ran.error();
   if (!c.reader().next<nfs4::ReclaimCompleteResult>() && c.reader().op_status() != Status::complete_already)
     co_return nfs_error(c.reader().op_status(), "RECLAIM_COMPLETE");
-  slots_.open();
+  reclaim_due_ = false;
   co_return Result<void>{};
 }
 
@@ -281,7 +287,7 @@ io::Task<Result<void>> Server::bind_channel(Channel& channel) {
     co_await channel.exchange(c);
     if (c.outcome != CallOutcome::replied) co_return c.error.in("BIND_CONN_TO_SESSION");
     c.open_reply();
-    if (c.reader().status() != Status::delay) break;
+    if (c.reader().status() != Status::delay || stopping_.load(std::memory_order_acquire)) break;
     co_await channel.loop().sleep_for(base::ms(100));
   }
   nfs4::BindConnToSessionResult r;
@@ -302,15 +308,17 @@ void Server::on_channel_down(Channel&, const Error&) {
 // ---- lease ----
 
 void Server::arm_lease() {
-  if (stopping_.load(std::memory_order_acquire)) return;
+  if (!may_wait_for_channel()) return;
   base::TimeNs third = base::seconds(lease_s_.load(std::memory_order_relaxed)) / 3;
-  home().arm(lease_timer_, std::max(renewed_at_ns_.load(std::memory_order_relaxed) + third, home().now_ns() + third / 4));
+  base::TimeNs due_ns = std::max(renewed_at_ns_.load(std::memory_order_relaxed) + third, home().now_ns() + third / 4);
+  if (slots_.shrink_unconfirmed()) due_ns = std::min(due_ns, home().now_ns() + confirm_shrink_ns);
+  home().arm(lease_timer_, due_ns);
 }
 
 io::Task<void> Server::renew_lease() {
   Background mark(*this);
   base::TimeNs third = base::seconds(lease_s_.load(std::memory_order_relaxed)) / 3;
-  if (home().now_ns() >= renewed_at_ns_.load(std::memory_order_relaxed) + third) {
+  if (home().now_ns() >= renewed_at_ns_.load(std::memory_order_relaxed) + third || slots_.shrink_unconfirmed()) {
     SmallCompound c(nfs4::Op::sequence, Repeat::freely, params_.credential, params_.minor_version);
     c.urgent = true;
     c.add_sequence();
@@ -319,6 +327,8 @@ io::Task<void> Server::renew_lease() {
       if (!ran && !stopping_) base::log(LogLevel::warn, "session", "lease renewal: %s", ran.error().text().c_str());
     }
   }
+  // What a transition of the flag did not cure is tried again at this slow pace, not with every reply.
+  if ((flags_seen_.load() & status_callback_down) && may_wait_for_channel()) io::spawn(restore_back_channel());
   arm_lease();
 }
 
@@ -333,6 +343,7 @@ void Server::on_sequence_flags(uint32_t flags) {
 }
 
 io::Task<void> Server::restore_back_channel() {
+  if (std::exchange(restoring_, true)) co_return;
   Background mark(*this);
   for (auto& channel : channels_) {
     if (channel->index() >= bound_back_channels) break;
@@ -343,7 +354,7 @@ io::Task<void> Server::restore_back_channel() {
     }
     co_await home().enter();
   }
-  flags_seen_.fetch_and(~status_callback_down);
+  restoring_ = false;
 }
 
 void Server::lose_session(uint64_t generation) {
@@ -370,61 +381,80 @@ io::Task<void> Server::recover() {
 }
 
 io::Task<Result<void>> Server::rebuild_session() {
+  nfs4::SessionId old = session_id_;
   auto kept = co_await exchange_id();
   if (!kept) co_return kept.error();
+  // A server that restarted or dropped us wants to hear RECLAIM_COMPLETE, whatever happens on the way there.
+  reclaim_due_ = reclaim_due_ || !*kept;
   auto created = co_await create_session();
   if (!created) co_return created.error();
-  if (!*kept) {
-    // The server restarted or dropped us: opens and locks of the old client id are gone there, and their handles say so.
+  if (*kept && old != session_id_) io::spawn(destroy_old_session(old));
+  if (reclaim_due_) {
+    // Opens and locks of the old client id are gone there, and their handles say so.
     state_epoch_.fetch_add(1, std::memory_order_acq_rel);
     auto complete = co_await reclaim_complete();
     if (!complete) co_return complete.error();
   }
+  flags_seen_.store(0);
   co_await restore_back_channel();
   co_return Result<void>{};
 }
 
+io::Task<Result<void>> Server::destroy_session(nfs4::SessionId session) {
+  std::array<std::byte, 256> storage;
+  Compound c(storage, nfs4::Op::destroy_session, Repeat::freely, params_.credential, params_.minor_version);
+  c.add(nfs4::DestroySessionArgs{session});
+  auto called = co_await call_unsequenced(c);
+  if (!called) co_return called.error();
+  nfs4::DestroySessionResult r;
+  co_return take_result(c, r);
+}
+
+// It takes the server's memory as long as our client id lives. That it may be gone already is no news.
+io::Task<void> Server::destroy_old_session(nfs4::SessionId session) {
+  Background mark(*this);
+  auto r = co_await destroy_session(session);
+  if (!r) base::log(LogLevel::debug, "session", "the old session: %s", r.error().text().c_str());
+}
+
 // ---- end ----
+
+void Server::wake_everybody() {
+  slots_.end();
+  std::lock_guard lock(mutex_);
+  channel_waiters_.wake_all();
+  recovery_waiters_.wake_all();
+}
 
 void Server::abort(const Error& why) {
   stopping_.store(true, std::memory_order_release);
-  {
-    std::lock_guard lock(mutex_);
-    channel_waiters_.wake_all();
-    recovery_waiters_.wake_all();
-  }
+  wake_everybody();
   auto shared = std::make_shared<Error>(why);
   for (auto& channel : channels_)
-    channel->loop().post([c = channel.get(), shared] { c->drop(*shared); });
+    channel->loop().post([c = channel.get(), shared] { c->abort(*shared); });
+}
+
+io::Task<void> Server::say_goodbye() {
+  if (slots_.generation() > 0) {
+    auto r = co_await destroy_session(session_id_);
+    if (!r) base::log(LogLevel::debug, "session", "DESTROY_SESSION: %s", r.error().text().c_str());
+  }
+  std::array<std::byte, 256> storage;
+  Compound c(storage, nfs4::Op::destroy_clientid, Repeat::freely, params_.credential, params_.minor_version);
+  c.add(nfs4::DestroyClientidArgs{client_id()});
+  auto r = co_await call_unsequenced(c);
+  if (!r) base::log(LogLevel::debug, "session", "DESTROY_CLIENTID: %s", r.error().text().c_str());
 }
 
 io::Task<void> Server::stop() {
   stopping_.store(true, std::memory_order_release);
   home().cancel(lease_timer_);
-  {
-    std::lock_guard lock(mutex_);
-    channel_waiters_.wake_all();
-    recovery_waiters_.wake_all();
-  }
+  wake_everybody();
   // A server that does not answer goodbyes is not waited for.
-  io::Timer impatience([this] {
-    for (auto& channel : channels_)
-      channel->loop().post([c = channel.get()] { c->drop(Error(ETIMEDOUT, ErrorOrigin::connection, "no answer at shutdown")); });
-  });
+  io::Timer impatience([this] { abort(Error(ETIMEDOUT, ErrorOrigin::connection, "no answer at shutdown")); });
   home().arm(impatience, home().now_ns() + goodbye_ns);
-  if (choose_channel() && client_id() != 0) {
-    std::array<std::byte, 256> storage;
-    if (slots_.generation() > 0) {
-      Compound c(storage, nfs4::Op::destroy_session, Repeat::freely, params_.credential, params_.minor_version);
-      c.add(nfs4::DestroySessionArgs{session_id_});
-      auto r = co_await call_unsequenced(c);
-      if (!r) base::log(LogLevel::debug, "session", "DESTROY_SESSION: %s", r.error().text().c_str());
-    }
-    Compound c(storage, nfs4::Op::destroy_clientid, Repeat::freely, params_.credential, params_.minor_version);
-    c.add(nfs4::DestroyClientidArgs{client_id()});
-    auto r = co_await call_unsequenced(c);
-    if (!r) base::log(LogLevel::debug, "session", "DESTROY_CLIENTID: %s", r.error().text().c_str());
-  }
+  if (choose_channel() && client_id() != 0) co_await say_goodbye();
+  home().cancel(impatience);
   for (auto& channel : channels_) {
     co_await channel->loop().enter();
     co_await channel->close();

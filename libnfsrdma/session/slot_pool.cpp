@@ -22,6 +22,13 @@ void SlotPool::open() {
   serve_waiters();
 }
 
+void SlotPool::end() {
+  std::lock_guard lock(mutex_);
+  ended_ = true;
+  urgent_.wake_all();
+  waiting_.wake_all();
+}
+
 uint64_t SlotPool::generation() const {
   std::lock_guard lock(mutex_);
   return generation_;
@@ -48,8 +55,8 @@ bool SlotPool::take(Acquire& a) {
 bool SlotPool::Acquire::await_suspend(std::coroutine_handle<> h) {
   std::lock_guard lock(pool.mutex_);
   bool first = urgent || privileged || (pool.urgent_.empty() && pool.waiting_.empty());
-  if (first && pool.take(*this)) return false;
-  park(h);
+  if (pool.ended_ || (first && pool.take(*this))) return false;
+  park(h, deadline_ns, pool.mutex_);
   if (privileged)
     pool.urgent_.push_front(*this);
   else if (urgent)
@@ -104,7 +111,8 @@ void SlotPool::abandon(const SlotLease& lease) {
 
 slots::ReplyCheck SlotPool::on_sequence(const SlotLease& lease, const nfs4::SequenceResult& result) {
   std::lock_guard lock(mutex_);
-  if (lease.generation != generation_) return slots::ReplyCheck::mismatch;
+  // Of a session that was replaced meanwhile: the answer came in time nevertheless.
+  if (lease.generation != generation_) return slots::ReplyCheck::good;
   auto check = table_.on_sequence(lease.slot, session_, result);
   if (!waiting_.empty() || !urgent_.empty()) serve_waiters();
   return check;
@@ -115,15 +123,24 @@ bool SlotPool::bad_slot(const SlotLease& lease) {
   return lease.generation == generation_ && table_.bad_slot(lease.slot);
 }
 
+bool SlotPool::misordered(const SlotLease& lease) {
+  std::lock_guard lock(mutex_);
+  if (lease.generation != generation_ || !table_.misordered(lease.slot)) return false;
+  table_.not_executed(lease.slot);
+  serve_waiters();
+  return true;
+}
+
 void SlotPool::set_target(uint32_t target_highest_slot) {
   std::lock_guard lock(mutex_);
   table_.set_target(target_highest_slot);
   serve_waiters();
 }
 
-bool SlotPool::current(const SlotLease& lease) const {
+// The server wants fewer slots, we use no more than that, and it does not know yet.
+bool SlotPool::shrink_unconfirmed() const {
   std::lock_guard lock(mutex_);
-  return lease.generation == generation_;
+  return table_.shrink_unconfirmed();
 }
 
 }  // namespace nfsrdma::session

@@ -20,22 +20,27 @@ class SlotPool {
   void reset(const nfs4::SessionId& session, uint32_t slots);
   void shut();  // acquire() waits from now on, except for privileged callers
   void open();
+  void end();   // acquire() gives nothing from now on, and nobody waits any more
   uint64_t generation() const;
   uint32_t slots() const;
   uint32_t in_use() const;
 
-  // co_await pool.acquire(urgent, privileged): a slot of the current session. Urgent waiters go first.
+  // co_await pool.acquire(urgent, privileged, deadline_ns): a slot of the current session; nothing when none was free
+  // until then, or after end(). Urgent waiters go first.
   struct Acquire : Waiter {
     SlotPool& pool;
     bool urgent;
     bool privileged;
-    SlotLease lease{};
-    Acquire(SlotPool& p, bool u, bool v) : pool(p), urgent(u), privileged(v) {}
+    base::TimeNs deadline_ns;
+    std::optional<SlotLease> lease;
+    Acquire(SlotPool& p, bool u, bool v, base::TimeNs d) : pool(p), urgent(u), privileged(v), deadline_ns(d) {}
     bool await_ready() const noexcept { return false; }
     bool await_suspend(std::coroutine_handle<> h);
-    SlotLease await_resume() const noexcept { return lease; }
+    std::optional<SlotLease> await_resume() const noexcept { return lease; }
   };
-  Acquire acquire(bool urgent, bool privileged) { return Acquire(*this, urgent, privileged); }
+  Acquire acquire(bool urgent, bool privileged, base::TimeNs deadline_ns) {
+    return Acquire(*this, urgent, privileged, deadline_ns);
+  }
 
   // Writes the slot's numbers into the compound for a transmission. False: the session is another one by now.
   bool stamp(Compound& c, const SlotLease& lease);
@@ -47,11 +52,14 @@ class SlotPool {
   slots::ReplyCheck on_sequence(const SlotLease& lease, const nfs4::SequenceResult& result);
   // SEQUENCE answered BADSLOT: true when the slot was dropped and the request may take another one.
   bool bad_slot(const SlotLease& lease);
-  // The slot's fate is unknown and its caller is gone: it is not used again in this session.
+  // SEQUENCE answered SEQ_MISORDERED: true when the server had forgotten a slot that it wanted back, and the request may
+  // take it again, or another one.
+  bool misordered(const SlotLease& lease);
+  // The slot's fate is unknown and its caller is gone: it is not used again before release() says what became of it.
   void abandon(const SlotLease& lease);
   // CB_RECALL_SLOT.
   void set_target(uint32_t target_highest_slot);
-  bool current(const SlotLease& lease) const;
+  bool shrink_unconfirmed() const;
 
  private:
   bool take(Acquire& a);
@@ -62,6 +70,7 @@ class SlotPool {
   nfs4::SessionId session_{};
   uint64_t generation_ = 0;
   bool shut_ = true;
+  bool ended_ = false;
   Waiters urgent_;
   Waiters waiting_;
 };

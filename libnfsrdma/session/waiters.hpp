@@ -3,6 +3,7 @@
 #pragma once
 
 #include <coroutine>
+#include <mutex>
 
 #include "base/intrusive_list.hpp"
 #include "io/loop.hpp"
@@ -12,10 +13,26 @@ namespace nfsrdma::session {
 struct Waiter : base::ListNode<> {
   io::IoLoop* loop = nullptr;
   std::coroutine_handle<> handle;
+  io::Timer timer;
 
   void park(std::coroutine_handle<> h) {
     loop = io::IoLoop::current();
     handle = h;
+  }
+  // Continues at deadline_ns if nobody woke it before. To be called under `mutex`, which guards the list.
+  void park(std::coroutine_handle<> h, base::TimeNs deadline_ns, std::mutex& mutex) {
+    park(h);
+    if (deadline_ns == base::never_ns) return;
+    timer.set([this, &mutex] {
+      {
+        std::lock_guard lock(mutex);
+        if (!linked()) return;  // woken, and about to be resumed
+        unlink();
+      }
+      std::coroutine_handle<> h2 = handle;
+      h2.resume();
+    });
+    loop->arm(timer, deadline_ns);
   }
   // Continues on the loop that it was parked on. The Waiter may be gone when this returns.
   void wake() {
