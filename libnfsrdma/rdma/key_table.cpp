@@ -56,12 +56,18 @@ bool expects_bulk(const KeyEntry& entry) {
 
 }  // namespace
 
-KeyTable::KeyTable()
-    : free_(entries_max), block_(all_blocks().take()), random_(base::system_random().next() | 1) {
+KeyTable::Secret KeyTable::fresh_secret() {
+  return {all_blocks().take(), base::system_random().next(), true};
+}
+
+KeyTable::KeyTable(const Secret& secret)
+    : free_(entries_max), block_(secret.block), owns_block_(secret.owns_block), random_(secret.random | 1) {
   entries_.reserve(entries_max);  // entries never move; untouched pages cost nothing
 }
 
-KeyTable::~KeyTable() { all_blocks().give_back(block_); }
+KeyTable::~KeyTable() {
+  if (owns_block_) all_blocks().give_back(block_);
+}
 
 uint64_t KeyTable::next_random() {
   random_ ^= random_ << 13;

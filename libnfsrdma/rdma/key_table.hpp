@@ -36,7 +36,15 @@ class KeyTable {
   // buffer.
   static constexpr uint32_t bulk_bytes_min = 16 << 10;
 
-  KeyTable();
+  // What makes keys hard to guess. A fixed one is for tests and fuzzing only: equal tables give equal keys.
+  struct Secret {
+    uint32_t block = 0;
+    uint64_t random = 0;
+    bool owns_block = false;
+  };
+  static Secret fresh_secret();
+
+  explicit KeyTable(const Secret& secret = fresh_secret());
   ~KeyTable();
   KeyTable(const KeyTable&) = delete;
   KeyTable& operator=(const KeyTable&) = delete;
@@ -69,6 +77,7 @@ class KeyTable {
   size_t free_head_ = 0;
   size_t free_count_ = 0;
   uint32_t block_;
+  bool owns_block_;
   uint32_t bulk_expected_ = 0;
   uint64_t random_;
 };

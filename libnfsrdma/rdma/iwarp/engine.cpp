@@ -20,10 +20,12 @@ const Caps& iwarp_caps() {
   return caps;
 }
 
-Engine::Engine(const QueuePairParams& params, CompletionSink& sink, std::shared_ptr<MemoryUsers> users)
+Engine::Engine(const QueuePairParams& params, CompletionSink& sink, std::shared_ptr<MemoryUsers> users,
+               const KeyTable::Secret& secret)
     : sink_(sink),
       users_(std::move(users)),
       limits_(params),
+      keys_(secret),
       receiver_(*this),
       receives_(params.receive_depth),
       reads_(iwarp_caps().ord_max),

@@ -45,7 +45,8 @@ struct Failure {
 
 class Engine final : private SegmentConsumer {
  public:
-  Engine(const QueuePairParams& params, CompletionSink& sink, std::shared_ptr<MemoryUsers> users);
+  Engine(const QueuePairParams& params, CompletionSink& sink, std::shared_ptr<MemoryUsers> users,
+         const KeyTable::Secret& secret = KeyTable::fresh_secret());
 
   void start(const StreamParams& params);
   void open_gate() { params_.may_send = true; }
