@@ -167,18 +167,22 @@ Detached Control::open_text(Control& control, RequestPtr request, uint64_t id, s
   if (!request->opened(*info)) request->fs.texts.remove(info->fh);
 }
 
-void Control::readdir(Request& request, uint64_t id, size_t size, off_t offset) {
+void Control::readdir(Request& request, uint64_t id, size_t size, off_t offset, bool plus) {
   if (id != directory_id) return void(request.error(ENOTDIR));
   std::string out;
   constexpr off_t count = static_cast<off_t>(std::size(names)) + 2;
   for (off_t i = std::max<off_t>(offset, 0); i < count; i++) {
     std::string name(i == 0 ? "." : i == 1 ? ".." : names[i - 2]);
-    struct stat st = stat_of(i < 2 ? directory_id : id_of(static_cast<size_t>(i - 2)));
-    size_t need = fuse_add_direntry(request.raw(), nullptr, 0, name.c_str(), nullptr, 0);
-    if (out.size() + need > size) break;
-    size_t at = out.size();
+    fuse_entry_param entry = {};  // no inode number: the kernel looks the name up when it is used
+    entry.attr = stat_of(i < 2 ? directory_id : id_of(static_cast<size_t>(i - 2)));
+    auto add = [&](char* to, size_t bytes) {
+      return plus ? fuse_add_direntry_plus(request.raw(), to, bytes, name.c_str(), &entry, i + 1)
+                  : fuse_add_direntry(request.raw(), to, bytes, name.c_str(), &entry.attr, i + 1);
+    };
+    size_t need = add(nullptr, 0), at = out.size();
+    if (at + need > size) break;
     out.resize(at + need);
-    fuse_add_direntry(request.raw(), out.data() + at, need, name.c_str(), &st, i + 1);
+    add(out.data() + at, need);
   }
   request.bytes(out);
 }

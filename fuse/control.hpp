@@ -36,7 +36,7 @@ class Control {
   void lookup(Request& request, uint64_t parent, std::string_view name);
   void getattr(Request& request, uint64_t id);
   void open(RequestPtr request, uint64_t id, fuse_file_info info);
-  void readdir(Request& request, uint64_t id, size_t size, off_t offset);
+  void readdir(Request& request, uint64_t id, size_t size, off_t offset, bool plus);
   void read(Channel& channel, uint64_t unique, uint64_t handle, uint64_t offset, uint32_t size);
 
  private:

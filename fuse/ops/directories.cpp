@@ -167,7 +167,7 @@ Detached opendir(RequestPtr request, InodePtr inode, fuse_file_info info) {
 
 void begin_listing(fuse_req_t raw, fuse_ino_t id, size_t size, off_t offset, fuse_file_info* info, bool plus) {
   auto request = std::make_unique<Request>(raw);
-  if (Control::owns(id)) return request->fs.control.readdir(*request, id, size, offset);
+  if (Control::owns(id)) return request->fs.control.readdir(*request, id, size, offset, plus);
   auto directory = request->fs.directories.get(info->fh);
   if (!directory) return void(request->error(EBADF));
   auto listing = std::make_unique<Listing>();

@@ -82,6 +82,7 @@ io::Task<Result<Opened>> Mount::Impl::run_open(session::Compound& c, std::shared
   out.file = File(file);
   out.node = entry->node;
   out.attributes = entry->attributes;
+  out.created = opened.dir_change.before != opened.dir_change.after;
   co_return out;
 }
 
@@ -108,7 +109,9 @@ io::Task<Result<Opened>> Mount::Impl::open(Node node, uint32_t open_flags, Crede
     c.add(set);
   }
   c.add(nfs4::GetattrArgs{nfs4::stat_attributes});
-  co_return co_await run_open(c, std::move(file), truncates);
+  auto opened = co_await run_open(c, std::move(file), truncates);
+  if (opened) opened->created = false;  // CLAIM_FH: there is no directory whose change could be told
+  co_return opened;
 }
 
 io::Task<Result<Opened>> Mount::Impl::create(Node directory, std::string name, uint32_t open_flags, uint32_t mode,
@@ -154,7 +157,7 @@ io::Task<Result<Opened>> Mount::Impl::create(Node directory, std::string name, u
   }
   c.add(nfs4::GetattrArgs{nfs4::stat_attributes});
   auto opened = co_await run_open(c, std::move(file), exclusive);
-  if (opened) opened->created = exclusive;
+  if (opened && exclusive) opened->created = true;
   co_return opened;
 }
 
