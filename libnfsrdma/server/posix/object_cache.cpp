@@ -18,26 +18,19 @@ ObjectCache::~ObjectCache() {
   }
 }
 
-PosixObjectRef ObjectCache::use(Shard& shard, const FileHandle& key, Entry& entry) {
+PosixObjectRef ObjectCache::use(Shard& shard, Entry& entry) {
+  // A removed file's is lent, not taken back.
+  if (!entry.object) return entry.weak.lock();
   entry.used_s = now_s_.load(std::memory_order_relaxed);
-  if (entry.object) {
-    shard.by_age.splice(shard.by_age.begin(), shard.by_age, entry.age);
-    return entry.object;
-  }
-  PosixObjectRef object = entry.weak.lock();
-  if (object) {
-    shard.by_age.push_front(&key);
-    entry.age = shard.by_age.begin();
-    entry.object = object;
-  }
-  return object;
+  shard.by_age.splice(shard.by_age.begin(), shard.by_age, entry.age);
+  return entry.object;
 }
 
 PosixObjectRef ObjectCache::find(const FileHandle& handle) {
   Shard& shard = shard_of(handle);
   std::lock_guard lock(shard.mutex);
   auto it = shard.objects.find(handle);
-  return it == shard.objects.end() ? PosixObjectRef() : use(shard, it->first, it->second);
+  return it == shard.objects.end() ? PosixObjectRef() : use(shard, it->second);
 }
 
 PosixObjectRef ObjectCache::insert(const FileHandle& handle, FileType type, Fd fd, uint64_t inode) {
@@ -46,7 +39,7 @@ PosixObjectRef ObjectCache::insert(const FileHandle& handle, FileType type, Fd f
   std::lock_guard lock(shard.mutex);
   auto [it, fresh] = shard.objects.try_emplace(handle);
   if (!fresh) {
-    if (PosixObjectRef known = use(shard, it->first, it->second)) return known;
+    if (PosixObjectRef known = use(shard, it->second)) return known;
   }
   Entry& entry = it->second;
   entry.object = std::make_shared<PosixObject>(*this, handle, type, std::move(fd), inode);

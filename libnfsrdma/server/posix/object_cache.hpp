@@ -50,7 +50,7 @@ class ObjectCache {
   static constexpr size_t changes_max = 4096;
 
   Shard& shard_of(const FileHandle& handle) { return shards_[handle.hash() % shard_count]; }
-  PosixObjectRef use(Shard& shard, const FileHandle& key, Entry& entry);
+  PosixObjectRef use(Shard& shard, Entry& entry);
   static bool drop_oldest(Shard& shard, Dropped& dropped);
 
   std::array<Shard, shard_count> shards_;
