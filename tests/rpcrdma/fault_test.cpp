@@ -108,8 +108,8 @@ TEST_P(Faults, ChunkThatWasNotOffered) {
   expect_reconnect_works();
 }
 
-// The transport cannot know how much a READ returned; it hands up what it was told, and the layer that reads the
-// length word finds the difference.
+// The transport cannot know how much a READ returned; it hands up what it was told, and the layer that reads
+// the length word finds the difference.
 TEST_P(Faults, ShortSegmentIsReportedAsSuch) {
   begin();
   next(ReplyFaultKind::short_segment, 100);
@@ -401,7 +401,8 @@ TEST_P(Connecting, F2InlineSizesAreAgreed) {
           client_params.inline_bytes = ours;
           client_params.announce = we_announce;
           server_params.responder.inline_bytes = theirs;
-          server_params.responder.receive_bytes = 0;  // exactly what was announced: one byte more ends the connection
+          server_params.responder.receive_bytes =
+              0;  // exactly what was announced: one byte more ends the connection
           faults.connect.private_data = they_announce;
           start();
           open_credits();

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Link counting_new.cpp, and every operator new of the program is counted.
+#pragma once
+
+#include <cstdint>
+
+namespace nfsrdma::testing {
+
+// Under ThreadSanitizer, which brings its own operator new, nothing is counted.
+uint64_t heap_allocations();
+
+}  // namespace nfsrdma::testing
