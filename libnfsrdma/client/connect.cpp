@@ -167,7 +167,7 @@ Result<void> Mount::Impl::run_within(base::TimeNs limit_ns, Callback<Task<void>(
   auto done = [&] { return cell.result.has_value(); };
   if (!cell.ready.wait_for(lock, std::chrono::nanoseconds(limit_ns), done)) {
     lock.unlock();
-    server_->abort(Error(ETIMEDOUT, ErrorOrigin::connection,
+    server_->cut_off(Error(ETIMEDOUT, ErrorOrigin::connection,
                          base::text("the server at %s did not answer within %u ms", address_.text().c_str(),
                                     static_cast<unsigned>(limit_ns / 1'000'000))));
     lock.lock();

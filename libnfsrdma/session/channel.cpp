@@ -134,7 +134,7 @@ void Channel::replace(uint64_t connection, const Error& why) {
   if (transport_ && connects() == connection) transport_->drop(why);
 }
 
-void Channel::abort(const Error& why) {
+void Channel::cut_off(const Error& why) {
   aborted_ = why;
   keep_open_ = false;
   loop_.cancel(retry_timer_);

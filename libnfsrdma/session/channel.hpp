@@ -60,7 +60,7 @@ class Channel final : public rpc::TransportObserver {
   // Loop thread. Ends the connection of which connects() was `connection`, if it is still that one.
   void replace(uint64_t connection, const Error& why);
   // Loop thread. Ends the connection, or the attempt at one, for good: no other follows.
-  void abort(const Error& why);
+  void cut_off(const Error& why);
 
   // co_await channel.exchange(compound): submits and continues on the channel's loop when the call has completed. Loop
   // thread. The connection may be down: then the outcome is not_sent, and up() false by the time that it is told.

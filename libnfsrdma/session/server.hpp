@@ -66,7 +66,7 @@ class Server final : public ChannelOwner {
   io::Task<void> stop();
 
   // Any thread. Ends every connection and every run() with an error; stop() still has to follow.
-  void abort(const Error& why);
+  void cut_off(const Error& why);
 
   // Any loop. Sends the sealed compound with add_sequence() first, through loss of connections and of the session,
   // exactly once. Success: SEQUENCE was good and c.reader() stands behind it. The caller decodes the rest before its

@@ -426,12 +426,12 @@ void Server::wake_everybody() {
   recovery_waiters_.wake_all();
 }
 
-void Server::abort(const Error& why) {
+void Server::cut_off(const Error& why) {
   stopping_.store(true, std::memory_order_release);
   wake_everybody();
   auto shared = std::make_shared<Error>(why);
   for (auto& channel : channels_)
-    channel->loop().post([c = channel.get(), shared] { c->abort(*shared); });
+    channel->loop().post([c = channel.get(), shared] { c->cut_off(*shared); });
 }
 
 io::Task<void> Server::say_goodbye() {
@@ -451,7 +451,7 @@ io::Task<void> Server::stop() {
   home().cancel(lease_timer_);
   wake_everybody();
   // A server that does not answer goodbyes is not waited for.
-  io::Timer impatience([this] { abort(Error(ETIMEDOUT, ErrorOrigin::connection, "no answer at shutdown")); });
+  io::Timer impatience([this] { cut_off(Error(ETIMEDOUT, ErrorOrigin::connection, "no answer at shutdown")); });
   home().arm(impatience, home().now_ns() + goodbye_ns);
   if (choose_channel() && client_id() != 0) co_await say_goodbye();
   home().cancel(impatience);
