@@ -237,6 +237,9 @@ class CompletionQueue {
   // Makes progress (moves bytes, runs connection handlers and provider timers) and returns completions in order per
   // queue pair. 0 = nothing now.
   virtual size_t poll(TimeNs now_ns, std::span<Completion> out) = 0;
+  // The last poll() moved bytes or events, be it without a completion: more is likely to follow at once, so a loop
+  // that spins should count it as work (a 1 MiB transfer takes several polls).
+  virtual bool moved() const { return false; }
   // Before sleeping: asks that fd() becomes readable when something happens. False: something is there, poll again.
   virtual bool arm() = 0;
   virtual int fd() const = 0;

@@ -26,7 +26,7 @@ bool CqDriver::poll(io::TimeNs now_ns) {
     if (count_ < batch) break;
   }
   at_ = count_ = 0;
-  return any;
+  return any || cq_->moved();
 }
 
 void CqDriver::at_batch_end(BatchEnd& target) {

@@ -48,6 +48,7 @@ class HookedCompletionQueue final : public CompletionQueue {
       : inner_(std::move(inner)), hook_(std::move(hook)) {}
   size_t poll(TimeNs now_ns, std::span<Completion> out) override;
   bool arm() override;
+  bool moved() const override { return inner_->moved(); }
   int fd() const override { return inner_->fd(); }
   TimeNs deadline_ns() const override;
   ProviderCounters counters() const override { return inner_->counters(); }

@@ -33,6 +33,7 @@ Result<std::unique_ptr<IwarpCompletionQueue>> IwarpCompletionQueue::create(uint3
 IwarpCompletionQueue::~IwarpCompletionQueue() { close(epoll_fd_); }
 
 size_t IwarpCompletionQueue::poll(TimeNs now_ns, std::span<Completion> out) {
+  moved_ = false;
   deliver_events();
   // Who does not take completions as fast as they come gets no more bytes either.
   if (entries_.size() < out.size()) {
@@ -48,6 +49,8 @@ size_t IwarpCompletionQueue::poll(TimeNs now_ns, std::span<Completion> out) {
 
 bool IwarpCompletionQueue::arm() {
   if (!entries_.empty() || !ready_.empty() || !events_.empty()) return false;
+  // An edge that comes after a fruitless look makes the descriptor readable, and whoever sleeps on it wakes.
+  if (quiet_) return true;
   collect_events();  // takes edges that a read has overtaken out of the descriptor, so that it sleeps well
   return ready_.empty();
 }
@@ -56,6 +59,7 @@ void IwarpCompletionQueue::collect_events() {
   epoll_event events[events_at_once];
   int n = epoll_wait(epoll_fd_, events, events_at_once, 0);
   counters_.syscalls++;
+  quiet_ = n == 0;
   for (int i = 0; i < n; i++) {
     Source& source = *static_cast<Source*>(events[i].data.ptr);
     source.on_socket(events[i].events);
@@ -65,6 +69,7 @@ void IwarpCompletionQueue::collect_events() {
 
 void IwarpCompletionQueue::run_ready(TimeNs now_ns) {
   std::lock_guard lock(touching_);
+  quiet_ = false;
   base::IntrusiveList<Source, ReadyTag> turn;
   turn.splice_back(ready_);
   while (Source* source = turn.pop_front())

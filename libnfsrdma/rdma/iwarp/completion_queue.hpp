@@ -44,11 +44,13 @@ class IwarpCompletionQueue final : public CompletionQueue {
   ~IwarpCompletionQueue() override;
   size_t poll(TimeNs now_ns, std::span<Completion> out) override;
   bool arm() override;
+  bool moved() const override { return moved_; }
   int fd() const override { return epoll_fd_; }
   TimeNs deadline_ns() const override { return next_deadline_; }
   ProviderCounters counters() const override { return counters_; }
 
   // Loop thread only.
+  void note_movement() { moved_ = true; }
   Result<void> watch(int socket, Source& source);  // edge-triggered, in and out
   void unwatch(int socket);
   void mark_ready(Source& source);                  // progress() shall run
@@ -77,6 +79,8 @@ class IwarpCompletionQueue final : public CompletionQueue {
 
   int epoll_fd_;
   uint32_t polls_ = 0;
+  bool moved_ = false;
+  bool quiet_ = false;   // the last look at the descriptor found nothing
   std::mutex touching_;
   Ring<Entry> entries_;
   base::IntrusiveList<Source, ReadyTag> ready_;

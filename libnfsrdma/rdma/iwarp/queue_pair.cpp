@@ -126,6 +126,7 @@ bool IwarpQueuePair::receive() {
       peer_closed();
       return false;
     }
+    cq_.note_movement();
     if (static_cast<size_t>(n) < asked && !eof_near_) readable_ = false;
     if (!engine_.received(static_cast<size_t>(n))) break;
   }
@@ -166,6 +167,7 @@ bool IwarpQueuePair::transmit() {
       writable_ = false;
       return true;
     }
+    cq_.note_movement();
     engine_.sent(static_cast<size_t>(n));
   }
   if (initiator_ && nudges_ == 0 && engine_.bytes_sent() > 0 && !engine_.heard()) {
