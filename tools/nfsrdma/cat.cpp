@@ -2,8 +2,8 @@
 #include <unistd.h>
 
 #include "files.hpp"
+#include "interrupt.hpp"
 #include "report.hpp"
-#include "transfer.hpp"
 
 namespace cli {
 

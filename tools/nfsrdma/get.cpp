@@ -6,9 +6,9 @@
 #include <cerrno>
 
 #include "files.hpp"
+#include "interrupt.hpp"
 #include "record.hpp"
 #include "report.hpp"
-#include "transfer.hpp"
 
 namespace cli {
 

@@ -25,6 +25,7 @@ struct Program {
   CLI::App* add(const std::string& name, const std::string& help, Run command) {
     CLI::App* sub = app.add_subcommand(name, help);
     sub->fallthrough();
+    sub->footer("With every command: -o LIST mount options, --json, -v log lines on standard error");
     sub->callback([this, name, command] {
       call.command = name;
       run = command;
@@ -86,16 +87,18 @@ void add_telling(Program& p) {
 int parse_error(const Program& p, const CLI::ParseError& error) {
   std::string command;
   for (const CLI::App* sub : p.app.get_subcommands()) command = sub->get_name();
-  if (p.app.get_subcommands().empty() &&
-      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError))
-    return usage("", "a command is missing");
-  return usage(command, error.what());
+  if (!command.empty()) return usage(command, error.what());
+  const std::vector<std::string> rest = p.app.remaining();
+  if (!rest.empty() && !rest[0].starts_with('-')) return usage("", "there is no command \"" + rest[0] + "\"");
+  if (rest.empty() && error.get_name() == "RequiredError") return usage("", "a command is missing");
+  return usage("", error.what());
 }
 
 }  // namespace
 
 int run(int argc, char** argv) {
   Program p;
+  p.app.name("nfsrdma");
   p.app.require_subcommand(1);
   p.app.fallthrough();
   p.app.set_version_flag("--version", std::string("nfsrdma ") + nfsrdma::version_with_commit());

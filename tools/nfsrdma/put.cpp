@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "files.hpp"
+#include "interrupt.hpp"
 #include "record.hpp"
 #include "report.hpp"
-#include "transfer.hpp"
 
 namespace cli {
 

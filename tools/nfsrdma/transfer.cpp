@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <vector>
 
 #include "report.hpp"
@@ -17,8 +16,6 @@ using namespace nfsrdma;
 
 namespace {
 
-volatile std::sig_atomic_t interrupted = 0;
-
 Error interrupted_error() { return Error(EINTR, ErrorOrigin::local, "interrupted"); }
 
 Error pool_error() {
@@ -29,7 +26,7 @@ Error pool_error() {
 Result<void> write_all(int fd, const std::byte* data, size_t length) {
   while (length) {
     ssize_t n = ::write(fd, data, length);
-    if (n < 0 && errno == EINTR && !interrupted) continue;
+    if (n < 0 && errno == EINTR && !is_interrupted()) continue;
     if (n < 0) return errno == EINTR ? interrupted_error() : local_error(errno, "write");
     data += n;
     length -= static_cast<size_t>(n);
@@ -42,7 +39,7 @@ Result<size_t> read_full(int fd, std::byte* data, size_t length) {
   size_t have = 0;
   while (have < length) {
     ssize_t n = ::read(fd, data + have, length - have);
-    if (n < 0 && errno == EINTR && !interrupted) continue;
+    if (n < 0 && errno == EINTR && !is_interrupted()) continue;
     if (n < 0) return errno == EINTR ? interrupted_error() : local_error(errno, "read");
     if (n == 0) break;
     have += static_cast<size_t>(n);
@@ -65,7 +62,7 @@ class Download {
       if (auto r = fill(); !r) return r.error();
       Slot& slot = slots_[head_ % slots_.size()];
       in_flight_.wait_until([&](size_t) { return slot.done; });
-      if (interrupted) return interrupted_error();
+      if (is_interrupted()) return interrupted_error();
       if (!slot.outcome) return slot.outcome.error();
       const ReadResult got = *slot.outcome;
       if (auto r = write_all(fd, slot.buffer.data(), got.length); !r) return r.error();
@@ -131,12 +128,13 @@ class Upload {
       if (!buffer) return buffer.error();
       auto n = read_full(fd, buffer->data(), chunk_bytes_);
       if (!n) return n.error();
-      if (interrupted) return interrupted_error();
+      if (is_interrupted()) return interrupted_error();
       if (*n) send(std::move(*buffer), *n);
       progress.add(*n);
       if (*n < chunk_bytes_) break;
     }
     in_flight_.wait_until([](size_t count) { return count == 0; });
+    if (is_interrupted()) return interrupted_error();
     if (auto error = in_flight_.error()) return *error;
     return offset_bytes_;
   }
@@ -146,6 +144,7 @@ class Upload {
   Result<Buffer> next_buffer() {
     in_flight_.wait_until([this](size_t count) { return count < window_; });
     for (;;) {
+      if (is_interrupted()) return interrupted_error();
       if (auto error = in_flight_.error()) return *error;
       if (Buffer buffer = mount_.borrow(chunk_bytes_)) return buffer;
       if (size_t before = in_flight_.count()) {
@@ -190,16 +189,6 @@ Result<uint64_t> download(Mount& mount, const File& file, uint64_t size_hint_byt
 
 Result<uint64_t> upload(Mount& mount, const File& file, int fd, Progress& progress) {
   return Upload(mount, file).run(fd, progress);
-}
-
-void catch_interrupts() {
-  struct sigaction action {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  // Without SA_RESTART, so that a read of a terminal or pipe ends; with SA_RESETHAND for the second signal.
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace cli

@@ -17,8 +17,4 @@ nfsrdma::Result<uint64_t> download(nfsrdma::Mount& mount, const nfsrdma::File& f
 nfsrdma::Result<uint64_t> upload(nfsrdma::Mount& mount, const nfsrdma::File& file, int fd,
                                  Progress& progress);
 
-// SIGINT and SIGTERM end the transfer under way with EINTR, so that its traces can be removed; a second
-// signal ends the process.
-void catch_interrupts();
-
 }  // namespace cli

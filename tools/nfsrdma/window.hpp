@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
 #include <optional>
 
+#include "interrupt.hpp"
 #include "nfsrdma/mount.hpp"
 
 namespace cli {
@@ -23,7 +25,8 @@ inline size_t window_requests(uint32_t request_bytes) {
 class InFlight {
  public:
   ~InFlight() {
-    wait_until([](size_t n) { return n == 0; });
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return count_ == 0; });
   }
   void begin() {
     std::lock_guard lock(mutex_);
@@ -47,10 +50,12 @@ class InFlight {
     if (!error_) error_ = error;
     changed_.notify_one();
   }
+  // Returns when the condition holds, or after an interrupt.
   template <class Condition>
   void wait_until(Condition condition) {
+    constexpr std::chrono::milliseconds look_around{100};  // a signal wakes no condition variable
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return condition(count_); });
+    while (!condition(count_) && !is_interrupted()) changed_.wait_for(lock, look_around);
   }
   size_t count() {
     std::lock_guard lock(mutex_);
