@@ -12,6 +12,8 @@ using nfs4::Status;
 
 namespace {
 
+constexpr uint32_t minor_version_max = 2;
+
 // FNV-1a over the call's arguments: tells a replay from a new call that reuses the sequence id.
 uint64_t hash_of(rpc::ConstBytes bytes) {
   uint64_t h = 0xcbf29ce484222325u;
@@ -39,14 +41,14 @@ uint32_t CallbackService::on_reverse_call(rpc::ConstBytes message, rpc::Bytes re
   if (header->version != rpc::callback_version) return refuse(rpc::AcceptStatus::program_mismatch, 1, 1);
   if (header->procedure == nfs4::procedure_cb_null) return refuse(rpc::AcceptStatus::success);
   if (header->procedure != nfs4::procedure_cb_compound) return refuse(rpc::AcceptStatus::procedure_unavailable);
-  uint32_t written = compound(*header, message.subspan(args_at), reply.subspan(rpc::reply_header_bytes));
+  uint32_t written = compound(message.subspan(args_at), reply.subspan(rpc::reply_header_bytes));
   if (written == 0) return refuse(rpc::AcceptStatus::garbage_args);
   return refuse(rpc::AcceptStatus::success) + written;
 }
 
 // Slot rules of RFC 8881 section 2.10.6 with the server as requester. Linux repeats a sequence id with other content
 // after a callback timed out, so a replay is recognised by what it says as well as by its numbers.
-Status CallbackService::check_sequence(const nfs4::CbSequenceArgs& args, uint32_t xid, uint64_t content, bool& replay) {
+Status CallbackService::check_sequence(const nfs4::CbSequenceArgs& args, uint64_t content, bool& replay) {
   replay = false;
   if (args.session_id != session_) return Status::badsession;
   if (args.slotid >= slots_.size()) return Status::badslot;
@@ -54,15 +56,11 @@ Status CallbackService::check_sequence(const nfs4::CbSequenceArgs& args, uint32_
   Slot& slot = slots_[args.slotid];
   if (args.sequenceid == slot.sequence && slot.sequence != 0) {
     replay = slot.content == content && !slot.reply.empty();
-    if (!replay) {
-      slot.xid = xid;
-      slot.content = content;
-    }
+    if (!replay) slot.content = content;
     return Status::ok;
   }
   if (args.sequenceid != slot.sequence + 1) return Status::seq_misordered;
   slot.sequence = args.sequenceid;
-  slot.xid = xid;
   slot.content = content;
   slot.reply.clear();
   return Status::ok;
@@ -101,11 +99,13 @@ bool answer_known(CallbackService& service, const Args& args, nfs4::CompoundRepl
 
 }  // namespace
 
-uint32_t CallbackService::compound(const rpc::CallHeader& header, rpc::ConstBytes args, rpc::Bytes results) {
+uint32_t CallbackService::compound(rpc::ConstBytes args, rpc::Bytes results) {
   uint32_t ident = 0;
   nfs4::CompoundCallReader call(args, ident);
   if (!call.ok()) return 0;
   nfs4::CompoundReplyBuilder out(results, call.tag());
+  if (call.minor_version() == 0 || call.minor_version() > minor_version_max)
+    return static_cast<uint32_t>(out.finish(Status::minor_vers_mismatch).size());
   uint64_t content = hash_of(args);
   std::lock_guard lock(mutex_);
   Slot* slot = nullptr;
@@ -121,7 +121,8 @@ uint32_t CallbackService::compound(const rpc::CallHeader& header, rpc::ConstByte
         break;
       }
       bool replay = false;
-      Status status = check_sequence(sequence, header.xid, content, replay);
+      Status status = call.op_count() > callback_operations_max ? Status::too_many_ops
+                                                                : check_sequence(sequence, content, replay);
       if (status != Status::ok) {
         out.append_failure<nfs4::CbSequenceResult>(status);
         break;

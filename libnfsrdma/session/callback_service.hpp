@@ -37,12 +37,11 @@ class CallbackService final : public rpc::ReverseHandler {
  private:
   struct Slot {
     uint32_t sequence = 0;               // last one seen
-    uint32_t xid = 0;
     uint64_t content = 0;                // hash of its arguments
     std::vector<std::byte> reply;        // results as answered
   };
-  uint32_t compound(const rpc::CallHeader& header, rpc::ConstBytes args, rpc::Bytes results);
-  nfs4::Status check_sequence(const nfs4::CbSequenceArgs& args, uint32_t xid, uint64_t content, bool& replay);
+  uint32_t compound(rpc::ConstBytes args, rpc::Bytes results);
+  nfs4::Status check_sequence(const nfs4::CbSequenceArgs& args, uint64_t content, bool& replay);
 
   std::mutex mutex_;
   nfs4::SessionId session_{};

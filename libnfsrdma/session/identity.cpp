@@ -66,7 +66,8 @@ Result<ClientIdentity> ClientIdentity::make(const IdentityParams& params, base::
     identity.lock_fd_ = *fd;
     if (kept.empty()) {
       kept = fresh;
-      if (pwrite(*fd, kept.data(), kept.size(), 0) != static_cast<ssize_t>(kept.size()) || fsync(*fd) != 0)
+      if (ftruncate(*fd, 0) != 0 || pwrite(*fd, kept.data(), kept.size(), 0) != static_cast<ssize_t>(kept.size()) ||
+          fsync(*fd) != 0)
         return state_error(params.state_dir, "cannot write to", errno);
     }
     fresh = kept;

@@ -67,7 +67,10 @@ void FakeServer::release() {
   std::vector<SentRef> now;
   now.swap(held_);
   for (const SentRef& sent : now)
-    if (sent->transport) execute(sent, Act::serve, Status::ok, {});
+    if (sent->transport)
+      sent->transport->loop().post([this, sent] {
+        if (sent->transport) execute(sent, Act::serve, Status::ok, {});
+      });
 }
 
 void FakeServer::execute(const SentRef& sent, Act act, Status status,
