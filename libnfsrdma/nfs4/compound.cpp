@@ -5,10 +5,11 @@
 
 namespace nfsrdma::nfs4 {
 
-CompoundBuilder::CompoundBuilder(std::span<std::byte> out, uint32_t minor_version, xdr::Form call,
-                                 xdr::Form reply, std::string_view tag)
-    : CompoundBuilder(out, call, reply) {
-  header(tag, minor_version, nullptr);
+CompoundBuilder CompoundBuilder::tagged(std::span<std::byte> out, uint32_t minor_version,
+                                        std::string_view tag, xdr::Form call) {
+  CompoundBuilder builder(out, call, xdr::Form::whole);
+  builder.header(tag, minor_version, nullptr);
+  return builder;
 }
 
 CompoundBuilder CompoundBuilder::callback(std::span<std::byte> out, uint32_t minor_version, uint32_t ident,
@@ -26,23 +27,25 @@ void CompoundBuilder::header(std::string_view tag, uint32_t minor_version, const
   reply_bytes_max_ = compound_reply_header_bytes + xdr::padded_bytes(tag.size());
 }
 
-std::span<const std::byte> CompoundBuilder::finish() {
-  if (!encoder_.ok()) return {};
-  encoder_.patch_u32(count_offset_, op_count_);
-  return encoder_.written();
-}
-
-CompoundReader::CompoundReader(std::span<const std::byte> in, uint32_t ops_sent,
-                               std::optional<xdr::OutOfBand> out_of_band)
-    : decoder_(in, out_of_band), ops_sent_(ops_sent) {
-  decoder_(status_, xdr::bounded(tag_, tag_bytes_max), result_count_);
+void CompoundReader::check_header(std::span<const std::byte> in, uint32_t tag_length) {
+  if (tag_length != 0 && decoder_.ok()) {
+    // What was read as an empty tag's header is not one: read it in full, and skip what is missing.
+    xdr::Decoder header(in);
+    header(status_, xdr::bounded(tag_, tag_bytes_max), result_count_);
+    if (header.ok()) {
+      decoder_.take(header.offset() - decoder_.offset());
+    } else {
+      decoder_.fail(header.fault());
+    }
+  }
   op_status_ = status_;
   if (!decoder_.ok()) return;
   if (result_count_ > ops_sent_) {
     refuse("more results than operations");
-  } else if (status_ == Status::ok && result_count_ != ops_sent_) {
+  } else if (status_ == Status::ok && result_count_ < ops_sent_) {
     refuse("success with results missing");
   }
+  straight_ = status_ == Status::ok && !malformed_;
 }
 
 bool CompoundReader::refuse(const char* complaint) {
@@ -55,12 +58,13 @@ const char* CompoundReader::complaint() const {
   return complaint_ ? complaint_ : xdr::to_string(decoder_.fault());
 }
 
-bool CompoundReader::begin_result(uint32_t expected_op) {
+bool CompoundReader::begin_slowly(uint32_t expected_op) {
+  straight_ = false;
   if (malformed() || stopped_) return false;
   if (read_ == result_count_) {
     // Results end early only behind a failed one, except that a compound may fail before its first operation.
     stopped_ = true;
-    if (read_ != 0 || status_ == Status::ok) return refuse("results end behind a success");
+    if (read_ != 0) return refuse("results end behind a success");
     return false;
   }
   uint32_t op = 0;
@@ -77,23 +81,18 @@ bool CompoundReader::begin_result(uint32_t expected_op) {
   return true;
 }
 
-bool CompoundReader::end_result() {
+bool CompoundReader::end_failed() {
   if (!decoder_.ok()) return false;
-  if (op_status_ == Status::ok) return true;
   stopped_ = true;
   if (!decoder_.at_end()) refuse("bytes left over");
   return false;
 }
 
-bool CompoundReader::finish() {
+bool CompoundReader::finish_slowly() {
   if (malformed()) return false;
-  if (stopped_ || (status_ != Status::ok && result_count_ == 0)) {
-    if (!decoder_.at_end()) refuse("bytes left over");
-    return false;
-  }
-  if (read_ != result_count_) return refuse("results left unread");
+  if (!stopped_ && result_count_ != 0 && read_ != result_count_) return refuse("results left unread");
   if (!decoder_.at_end()) return refuse("bytes left over");
-  return true;
+  return false;
 }
 
 // ---- the responder's halves ----

@@ -45,7 +45,7 @@ class CompoundCallReader {
   // True when all operations were read and no byte is left over.
   bool at_end() const { return read_ == op_count_ && decoder_.at_end(); }
   // The data item that came by read chunk, once its operation was read.
-  const std::optional<xdr::DdpRecord>& ddp() const { return decoder_.reduced(); }
+  std::optional<xdr::DdpRecord> ddp() const { return decoder_.reduced(); }
 
  private:
   void check_count();

@@ -13,8 +13,10 @@ struct ReadResult {
   bool eof = false;
   xdr::DdpItem data{};
 };
+// Inlined by force: the compilers judge it too big for its two callers, and one of them is the hottest there
+// is.
 template <class A>
-constexpr void describe(A& ar, ReadResult& v) {
+[[gnu::always_inline]] constexpr void describe(A& ar, ReadResult& v) {
   ar.fields("eof", v.eof);
   ar.ddp("data", v.data, data_bytes_max);
 }

@@ -14,27 +14,26 @@ std::span<const std::byte> Decoder::body(uint32_t length, uint32_t max) {
   return view;
 }
 
-void Decoder::ddp(const char*, DdpItem& v, uint32_t max) {
+void Decoder::ddp_slowly(DdpItem& v, uint32_t max) {
   v = {};
   uint32_t length = 0;
   word(length);
   const uint32_t position = whole_position();
-  const bool by_rdma = out_of_band_ && !record_ &&
-                       (out_of_band_->position == position_any || out_of_band_->position == position);
-  if (!by_rdma) {
+  const bool here = apart_position_ == position_any || apart_position_ == position;
+  v.position = position;
+  if (apart_ != Apart::pending || !here) {
     v.inline_bytes = body(length, max);
     v.length = static_cast<uint32_t>(v.inline_bytes.size());
-    v.position = position;
     return;
   }
   if (length > max) return fail(Fault::limit);
-  if (out_of_band_->length != length && out_of_band_->length != padded_bytes(length))
-    return fail(Fault::mismatch);
+  // Some peers send the padding along.
+  if (apart_length_ != length && apart_length_ != padded_bytes(length)) return fail(Fault::mismatch);
   if (!ok()) return;
-  v.position = position;
   v.length = length;
-  record_ = DdpRecord{position, length};
-  left_out_bytes_ = length + pad_bytes(length);
+  apart_length_ = length;
+  apart_position_ = position;
+  apart_ = Apart::taken;
 }
 
 void Decoder::fixed(std::byte* bytes, size_t n) {

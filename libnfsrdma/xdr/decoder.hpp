@@ -68,8 +68,12 @@ class Decoder {
   Decoder() : Decoder(std::span<const std::byte>{}) {}
   explicit Decoder(std::span<const std::byte> in)
       : begin_(in.data()), at_(in.data()), end_(in.data() + in.size()) {}
-  Decoder(std::span<const std::byte> in, std::optional<OutOfBand> out_of_band)
-      : begin_(in.data()), at_(in.data()), end_(in.data() + in.size()), out_of_band_(out_of_band) {}
+  Decoder(std::span<const std::byte> in, std::optional<OutOfBand> out_of_band) : Decoder(in) {
+    if (!out_of_band) return;
+    apart_length_ = out_of_band->length;
+    apart_position_ = out_of_band->position;
+    apart_ = Apart::pending;
+  }
 
   template <class... Ts>
   void operator()(Ts&&... items) {
@@ -114,7 +118,21 @@ class Decoder {
     n = 0;
     fail(Fault::limit);
   }
-  void ddp(const char*, DdpItem& v, uint32_t max);
+  void ddp(const char*, DdpItem& v, uint32_t max) {
+    if (apart_ == Apart::pending && have(4)) [[likely]] {
+      const uint32_t length = load_u32(at_);
+      const uint32_t position = offset() + 4;
+      const bool here = apart_position_ == position_any || apart_position_ == position;
+      if (here && apart_length_ == length && length <= max) [[likely]] {
+        at_ += 4;
+        v = DdpItem{position, length, {}};
+        apart_position_ = position;
+        apart_ = Apart::taken;
+        return;
+      }
+    }
+    ddp_slowly(v, max);
+  }
   void fail(Fault fault) {
     if (fault_ == Fault::none) fault_ = fault;
     end_ = at_;
@@ -128,9 +146,35 @@ class Decoder {
   // Bytes consumed from the span.
   uint32_t offset() const { return static_cast<uint32_t>(at_ - begin_); }
   // offset() plus what came by RDMA, with its padding, before this point.
-  uint32_t whole_position() const { return offset() + left_out_bytes_; }
+  uint32_t whole_position() const {
+    return offset() + (apart_ == Apart::taken ? apart_length_ + pad_bytes(apart_length_) : 0);
+  }
   // The item that came by RDMA, once the stream's description reached it.
-  const std::optional<DdpRecord>& reduced() const { return record_; }
+  std::optional<DdpRecord> reduced() const {
+    return apart_ == Apart::taken ? std::optional(DdpRecord{apart_position_, apart_length_}) : std::nullopt;
+  }
+  // Reads v when the next eight bytes are `head` (an operation's number and status), which are taken as well.
+  // False: they are not, and nothing was taken; or v did not decode, and fault() says why.
+  template <class T>
+  bool match(uint64_t head, T& v) {
+    constexpr bool fixed_size = fixed_bytes_v<T> != size_varies;
+    constexpr size_t bytes = 8 + (fixed_size ? fixed_bytes_v<T> : 0);
+    if (static_cast<size_t>(end_ - at_) < bytes || load_u64(at_) != head) [[unlikely]]
+      return false;
+    if constexpr (fixed_size) {
+      RawDecoder raw(at_ + 8);
+      item(raw, v);
+      at_ += bytes;
+      if (raw.booleans_ok()) [[likely]]
+        return true;
+      fail(Fault::value);
+      return false;
+    } else {
+      at_ += 8;
+      item(*this, v);
+      return ok();
+    }
+  }
   // The bytes not yet consumed.
   std::span<const std::byte> rest() const { return {at_, end_}; }
   // Takes n bytes as they are (no padding); empty after a failure.
@@ -219,15 +263,18 @@ class Decoder {
     fail(Fault::truncated);
     return false;
   }
+  void ddp_slowly(DdpItem& v, uint32_t max);
   // The bytes of a counted opaque whose length word was read already.
   std::span<const std::byte> body(uint32_t length, uint32_t max);
 
   const std::byte* begin_;
   const std::byte* at_;
   const std::byte* end_;
-  std::optional<OutOfBand> out_of_band_;
-  std::optional<DdpRecord> record_;
-  uint32_t left_out_bytes_ = 0;
+  // The item that went by RDMA: there is none, it is still to come, or it was found. The length and position
+  // are those to expect before, and those of the item after.
+  enum class Apart : uint8_t { none, pending, taken } apart_ = Apart::none;
+  uint32_t apart_length_ = 0;
+  uint32_t apart_position_ = 0;
   Fault fault_ = Fault::none;
 };
 

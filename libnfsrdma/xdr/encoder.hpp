@@ -137,7 +137,18 @@ class Encoder {
     at_ += 8;
   }
   void fixed(const std::byte* bytes, size_t n);
-  void inline_bytes(uint32_t size, const std::byte* bytes, uint32_t max) { variable(bytes, size, max); }
+  // Inlined, unlike the other variable-length items: PUTFH is in every hot compound.
+  void inline_bytes(uint32_t size, const std::byte* bytes, uint32_t max) {
+    if (size > max) return fail(Fault::limit);
+    const size_t total = 4 + padded_bytes(size);
+    if (!room(total)) return;
+    store_u32(at_, size);
+    if (size != 0) {
+      std::memset(at_ + total - 4, 0, 4);
+      std::memcpy(at_ + 4, bytes, size);
+    }
+    at_ += total;
+  }
   void opaque(std::span<const std::byte> v, uint32_t max) { variable(v.data(), v.size(), max); }
   void text(std::string_view v, uint32_t max) {
     variable(reinterpret_cast<const std::byte*>(v.data()), v.size(), max);

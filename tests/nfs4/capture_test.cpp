@@ -48,8 +48,8 @@ class Replayed : public testing::TestWithParam<int> {
     ASSERT_TRUE(call.ok());
     EXPECT_EQ(call.minor_version(), static_cast<uint32_t>(GetParam()));
     Buffer out(body.size() + 100);
-    CompoundBuilder builder(out, call.minor_version(), out_of_band ? xdr::Form::reduced : xdr::Form::whole,
-                            xdr::Form::whole, call.tag());
+    CompoundBuilder builder = CompoundBuilder::tagged(out, call.minor_version(), call.tag(),
+                                                      out_of_band ? xdr::Form::reduced : xdr::Form::whole);
     ops.clear();
     for (uint32_t op = 0; call.next_op(op);) {
       ops.push_back(static_cast<Op>(op));

@@ -289,7 +289,7 @@ TEST_F(Compound, NameAboveItsLimitIsAFault) {
 }
 
 TEST_F(Compound, ServerReadsWhatTheClientBuilt) {
-  CompoundBuilder builder(call_, 2, xdr::Form::whole, xdr::Form::whole, "trace");
+  CompoundBuilder builder = CompoundBuilder::tagged(call_, 2, "trace");
   builder.add(PutrootfhArgs{});
   builder.add(LookupArgs{"name"});
   CompoundCallReader call(builder.finish());

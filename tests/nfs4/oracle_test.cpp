@@ -184,7 +184,7 @@ TEST(Oracle, CompoundCalls) {
   for (int round = 0; round < 1000; ++round) {
     std::string_view tag;
     g(xdr::bounded(tag, 20));
-    CompoundBuilder builder(out, g.below(3), xdr::Form::whole, xdr::Form::whole, tag);
+    CompoundBuilder builder = CompoundBuilder::tagged(out, g.below(3), tag);
     for (uint32_t n = g.below(6); n > 0; --n) {
       with_random(OpArgsList{}, g, [&]<class Args>() {
         Args args{};
