@@ -45,8 +45,8 @@ void Mount::Impl::keep_dirty(const std::shared_ptr<FileState>& file, DirtyExtent
   if (start_now) io::spawn(commit_in_background(file));
 }
 
-// Home loop, once a second and at shutdown.
-void Mount::Impl::flush_due(base::TimeNs now_ns) {
+// Any loop: starts the commits that are due by then.
+void Mount::Impl::commit_due(base::TimeNs now_ns) {
   std::vector<Flush> due;
   {
     std::lock_guard lock(flush_mutex_);
@@ -55,6 +55,11 @@ void Mount::Impl::flush_due(base::TimeNs now_ns) {
     flush_queue_.erase(later, flush_queue_.end());
   }
   for (Flush& f : due) io::spawn(commit_in_background(std::move(f.file)));
+}
+
+// Home loop, once a second.
+void Mount::Impl::flush_due(base::TimeNs now_ns) {
+  commit_due(now_ns);
   if (!shut_down_) server_->home().arm(flush_timer_, server_->home().now_ns() + flush_tick_ns);
 }
 
@@ -124,7 +129,7 @@ io::Task<Result<void>> Mount::Impl::write_back(NodeState& node, const FileState&
   for (int round = 0; round < rounds_max; round++) {
     auto verifier = co_await commit(node.handle, file.who);
     if (!verifier) co_return verifier.error();
-    std::erase_if(node.committing, [&](const DirtyExtent& e) { return e.verifier == *verifier; });
+    std::erase_if(node.committing, [&](const DirtyExtent& e) { return e.verifier == *verifier && !e.mixed; });
     if (node.committing.empty()) co_return Result<void>{};
     base::log(base::LogLevel::warn, "client", "the server's write verifier changed: %zu pieces are sent again",
               node.committing.size());
@@ -134,10 +139,10 @@ io::Task<Result<void>> Mount::Impl::write_back(NodeState& node, const FileState&
         rdma::Sge rest{e.source.region, e.source.offset + sent, e.length - sent};
         auto written = co_await write_piece(*e.file, e.offset + sent, rest, how);
         if (!written) co_return written.error();
-        // A restart between two parts loses the first again.
-        bool same = sent == 0 || e.verifier == written->verifier;
+        // A restart between two parts has lost the first: the next round sends both again.
+        e.mixed = sent != 0 && (e.mixed || e.verifier != written->verifier);
         e.verifier = written->verifier;
-        sent = same ? sent + written->count : 0;
+        sent += written->count;
         bytes.commits_resent.fetch_add(1, std::memory_order_relaxed);
       }
     }

@@ -46,6 +46,7 @@ Mount::Impl::Impl(const Options& options) : options_(options), default_credentia
 Mount::Impl::~Impl() { tear_down(); }
 
 Result<void> Mount::Impl::choose_provider() {
+  if (provider_) return {};
   rdma::IwarpOptions iwarp;
   iwarp.crc = options_.crc;
   iwarp.fpdu_large = options_.fpdu_large;
@@ -324,8 +325,58 @@ io::Task<Result<void>> Mount::Impl::drain() {
     auto reported = report_errors(*file);
     if (!reported) result = reported;
   }
+  // With them go the files that only we kept open.
+  files.clear();
+  {
+    std::vector<Flush> done;
+    std::lock_guard lock(flush_mutex_);
+    done.swap(flush_queue_);
+  }
+  // Commits that had begun may still need their files' open state.
+  while (background_.load() != 0) co_await server_->home().sleep_for(base::ms(1));
+  auto closed = co_await close_open_files();
+  if (result && !closed) result = closed;
   while (background_.load() != 0) co_await server_->home().sleep_for(base::ms(1));
   co_return result;
+}
+
+// What the server still holds open for us keeps our client id alive there.
+io::Task<Result<void>> Mount::Impl::close_open_files() {
+  struct Held {
+    nfs4::FileHandle handle;
+    nfs4::Stateid stateid;
+    Credentials who;
+  };
+  std::vector<Held> held;
+  Result<void> result;
+  {
+    std::lock_guard lock(link_->mutex);
+    for (FileState* file : link_->open_files) {
+      auto reported = report_errors(*file);
+      if (!reported) result = reported;
+      std::lock_guard file_lock(file->mutex);
+      if (!std::exchange(file->open, false) || file->lost || file->epoch != server_->state_epoch()) continue;
+      held.push_back({file->node->handle, file->stateid, file->who});
+    }
+  }
+  for (const Held& h : held) {
+    auto closed = co_await send_close(h.handle, h.stateid, h.who);
+    if (!closed) result = closed;
+  }
+  co_return result;
+}
+
+// After the last call: what could not be committed in time is lost, and whoever still asks hears of it.
+void Mount::Impl::forget_dirty() {
+  for (auto& node : nodes_->all()) {
+    std::vector<client::DirtyExtent> dirty, committing;
+    std::lock_guard lock(node->mutex);
+    dirty.swap(node->dirty);
+    committing.swap(node->committing);
+    if (dirty.empty() && committing.empty()) continue;
+    node->write_error = Error(EIO, ErrorOrigin::connection, "the mount ended before the data was on stable storage");
+    node->write_error_count++;
+  }
 }
 
 void Mount::Impl::tear_down() {
@@ -341,14 +392,13 @@ void Mount::Impl::tear_down() {
       co_return Result<void>{};
     });
   }
+  for (auto& handle : handles_) handle->end();
   if (fabric_) on_each_loop([&](io::IoLoop& loop) { fabric_->detach(loop); });
-  {
-    std::lock_guard lock(flush_mutex_);
-    flush_queue_.clear();
-  }
   handles_.clear();
   loop_list_.clear();
   threads_.clear();
+  flush_queue_.clear();
+  forget_dirty();
   server_.reset();
   root_ = Node();
   fabric_.reset();

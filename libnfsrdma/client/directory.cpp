@@ -34,13 +34,13 @@ io::Task<Result<DirectoryPage>> Mount::Impl::read_directory(Node directory, uint
   nfs4::ReaddirArgs args;
   args.cookie = cookie;
   base::store_be(args.cookie_verifier.data(), verifier);
-  args.mask = nfs4::Bitmap{nfs4::attr::rdattr_error, nfs4::attr::fileid, nfs4::attr::type};
+  args.mask = nfs4::Bitmap{nfs4::attr::rdattr_error, nfs4::attr::fsid, nfs4::attr::fileid, nfs4::attr::type};
   if (with_attributes) args.mask = args.mask | nfs4::stat_attributes | nfs4::Bitmap{nfs4::attr::filehandle};
   for (;;) {
     args.dircount_bytes = args.maxcount_bytes = count;
     SmallCompound c(Op::readdir, Repeat::freely, who.identity()->wire);
     c.add_sequence();
-    c.add(nfs4::PutfhArgs{directory.state()->handle});
+    c.add(nfs4::PutfhArgs{handle_of(directory)});
     c.add(args);
     auto ran = co_await run(c);
     if (!ran && ran.error().errno_value() == EMSGSIZE && count > page_bytes_min) {

@@ -2,6 +2,7 @@
 #include "client/loop_handle.hpp"
 
 #include <cerrno>
+#include <condition_variable>
 #include <mutex>
 #include <unordered_map>
 
@@ -38,20 +39,43 @@ LoopHandle::~LoopHandle() {
 }
 
 void LoopHandle::post_after(uint32_t delay_ms, Callback<void()> f) {
-  // The timer's own storage goes with its firing.
-  struct Later {
-    Callback<void()> f;
-    io::Timer timer;
-  };
-  auto* later = new Later{std::move(f), io::Timer{}};
+  auto* later = new Later;
+  later->f = std::move(f);
   later->timer.set([later] {
     std::unique_ptr<Later> owned(later);
+    owned->unlink();
     owned->f();
   });
-  loop_.post([this, later, delay_ms] { loop_.arm(later->timer, loop_.now_ns() + base::ms(delay_ms)); });
+  loop_.post([this, later, delay_ms] {
+    if (ended_) return delete later;
+    later_.push_back(*later);
+    loop_.arm(later->timer, loop_.now_ns() + base::ms(delay_ms));
+  });
+}
+
+void LoopHandle::end() {
+  std::mutex mutex;
+  std::condition_variable ended;
+  bool done = false;
+  loop_.post([&] {
+    end_here();
+    std::lock_guard lock(mutex);
+    done = true;
+    ended.notify_one();
+  });
+  std::unique_lock lock(mutex);
+  ended.wait(lock, [&] { return done; });
+}
+
+void LoopHandle::end_here() {
+  ended_ = true;
+  for (auto& [fd, watch] : watches_) loop_.unwatch(fd, *watch);
+  watches_.clear();
+  while (Later* later = later_.pop_front()) delete later;
 }
 
 Result<void> LoopHandle::watch(int fd, uint32_t epoll_events, Callback<void(uint32_t)> on_ready) {
+  if (ended_) return Error(ESHUTDOWN, ErrorOrigin::usage, "the mount was shut down");
   auto watch = std::make_unique<Watch>();
   watch->on_ready_ = std::move(on_ready);
   auto watched = loop_.watch(fd, epoll_events, *watch);

@@ -15,6 +15,8 @@ class LoopHandle final : public Loop {
   LoopHandle(io::IoLoop& loop, uint32_t index);
   ~LoopHandle() override;
   io::IoLoop& io() { return loop_; }
+  // Any other thread: no callback of watch() or post_after() comes after it returned; their captures are gone.
+  void end();
 
   uint32_t index() const override { return index_; }
   void post(Callback<void()> f) override { loop_.post(std::move(f)); }
@@ -27,9 +29,19 @@ class LoopHandle final : public Loop {
     Callback<void(uint32_t)> on_ready_;
     void on_ready(uint32_t events) override { on_ready_(events); }
   };
+  // The timer's own storage goes with its firing.
+  struct Later : base::ListNode<> {
+    Callback<void()> f;
+    io::Timer timer;
+  };
+  void end_here();
+
   io::IoLoop& loop_;
   uint32_t index_;
-  std::map<int, std::unique_ptr<Watch>> watches_;  // loop thread
+  // Loop thread.
+  std::map<int, std::unique_ptr<Watch>> watches_;
+  base::IntrusiveList<Later> later_;
+  bool ended_ = false;
 };
 
 }  // namespace nfsrdma::client

@@ -36,6 +36,8 @@ class Mount::Impl final : public session::Connector {
 
   explicit Impl(const Options& options);
   ~Impl() override;
+  // Before connect(), for tests: goes through this provider whatever the options say.
+  void use_provider(std::shared_ptr<rdma::Provider> provider) { provider_ = std::move(provider); }
 
   // ---- connect.cpp: control thread ----
   Result<void> connect(const session::StepObserver& observer);
@@ -49,6 +51,7 @@ class Mount::Impl final : public session::Connector {
   Result<T> wait(Make make);
   io::IoLoop& some_loop();
   bool on_own_loop() const;
+  static Error after_the_end() { return Error(ESHUTDOWN, ErrorOrigin::usage, "the mount was shut down"); }
 
   // ---- names.cpp ----
   Task<Entry> resolve(std::string path, bool follow, Credentials who);
@@ -125,12 +128,19 @@ class Mount::Impl final : public session::Connector {
 
   // What follows a successful SEQUENCE and PUTFH...: GETFH and GETATTR as an Entry.
   Result<Entry> take_entry(session::Compound& c);
+  Task<Entry> finish_entry(session::Compound& c, nfs4::FileHandle handle, Credentials who);
+  Task<Entry> get_entry(nfs4::FileHandle handle, Credentials who);
+  Task<Entry> set_entry(nfs4::FileHandle handle, nfs4::Stateid stateid, AttributeChange change, Credentials who);
+  // Of a Node that is none: an empty handle, which every server refuses (ESTALE).
+  static const nfs4::FileHandle& handle_of(const Node& node);
   Result<Entry> entry_of(const nfs4::FileHandle& handle, const nfs4::Fattr& fattr);
   Error failure(session::Compound& c, const char* what);
   // Seals, runs, and consumes the leading PUTFH result(s).
   Task<void> run(session::Compound& c);
 
-  Task<Opened> run_open(session::Compound& c, std::shared_ptr<FileState> file, bool sets_times);
+  Task<Opened> run_open(session::Compound& c, std::shared_ptr<FileState> file, std::optional<AttributeChange> after);
+  Task<Entry> finish_open(session::Compound& c, nfs4::FileHandle handle, const FileState& file,
+                          std::optional<AttributeChange> after);
   std::shared_ptr<FileState> new_file(const std::shared_ptr<NodeState>& node, uint32_t open_flags,
                                       const Credentials& who);
   nfs4::OpenArgs open_args(const FileState& file, std::array<std::byte, 16>& owner);
@@ -149,7 +159,10 @@ class Mount::Impl final : public session::Connector {
   void keep_dirty(const std::shared_ptr<FileState>& file, client::DirtyExtent extent);
   io::Task<void> settle(std::shared_ptr<FileState> file);
   io::Task<void> commit_in_background(std::shared_ptr<FileState> file);
+  void commit_due(base::TimeNs now_ns);
   void flush_due(base::TimeNs now_ns);
+  Task<void> close_open_files();
+  void forget_dirty();
   Result<void> report_errors(FileState& file);
   io::Task<mem::Buffer> borrow(uint32_t bytes, const std::shared_ptr<FileState>& file);
   uint64_t dirty_limit() const;
@@ -206,6 +219,7 @@ struct WaitCell {
 
 template <class T, class Make>
 void Mount::Impl::start(Make make, Done<T> done) {
+  if (shut_down_) return done(after_the_end());
   if (on_own_loop()) {
     io::spawn(make(), [d = std::move(done)](Result<T> r) mutable { d(std::move(r)); });
     return;
@@ -227,6 +241,7 @@ template <class T, class Make>
 Result<T> Mount::Impl::wait(Make make) {
   if (io::IoLoop::current())
     return Error(EDEADLK, ErrorOrigin::usage, "a blocking call on a loop thread would wait for itself");
+  if (shut_down_) return after_the_end();
   // All of it on this stack: the caller does not leave before the result is there.
   struct Call {
     Make make;

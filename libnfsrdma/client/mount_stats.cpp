@@ -50,7 +50,7 @@ OperationStats to_public(nfs4::Op op, const session::OpCounters& n) {
   o.bytes_received = get(n.bytes_received);
   o.queue_ms = get(n.queue_ns) / 1'000'000;
   o.response_ms = get(n.response_ns) / 1'000'000;
-  o.execute_ms = o.queue_ms + o.response_ms;
+  o.execute_ms = get(n.execute_ns) / 1'000'000;
   o.errors = get(n.errors);
   return o;
 }
@@ -58,8 +58,9 @@ OperationStats to_public(nfs4::Op op, const session::OpCounters& n) {
 }  // namespace
 
 MountInfo Mount::Impl::info() {
-  session::ServerInfo s = server_->info();
   MountInfo m;
+  if (!server_) return m;
+  session::ServerInfo s = server_->info();
   m.server = options_.host;
   m.address = address_.text();
   m.export_path = root_path_;

@@ -28,6 +28,11 @@ Result<void> check_name(std::string_view name) {
 
 }  // namespace
 
+const nfs4::FileHandle& Mount::Impl::handle_of(const Node& node) {
+  static const nfs4::FileHandle none;
+  return node.state() ? node.state()->handle : none;
+}
+
 io::Task<Result<void>> Mount::Impl::run(session::Compound& c) {
   auto sealed = c.seal();
   if (!sealed) co_return sealed.error();
@@ -37,9 +42,12 @@ io::Task<Result<void>> Mount::Impl::run(session::Compound& c) {
 // Of a compound whose results did not all succeed.
 Error Mount::Impl::failure(session::Compound& c, const char* what) {
   nfs4::CompoundReader& reader = c.reader();
-  if (reader.malformed())
-    return Error(EIO, ErrorOrigin::protocol,
-                 base::text("%s: malformed reply (%s)", what, reader.complaint() ? reader.complaint() : "?"));
+  if (reader.malformed()) {
+    Error e(EIO, ErrorOrigin::protocol,
+            base::text("%s: malformed reply (%s)", what, reader.complaint() ? reader.complaint() : "?"));
+    server_->replace_connection_of(c, e);
+    return e;
+  }
   return session::nfs_error(reader.op_status(), what);
 }
 
@@ -60,12 +68,22 @@ Result<Entry> Mount::Impl::take_entry(session::Compound& c) {
   return entry_of(fh.fh, attributes.attributes);
 }
 
+// GETATTR stands next in the reply, and what came before it has been done. A server that recalls a delegation before it
+// tells the attributes is asked for them again, lest the whole call look as if it had failed.
+io::Task<Result<Entry>> Mount::Impl::finish_entry(session::Compound& c, nfs4::FileHandle handle, Credentials who) {
+  nfs4::GetattrResult got;
+  if (c.reader().next(got)) co_return entry_of(handle, got.attributes);
+  if (c.reader().malformed() || session::reaction_to(c.reader().op_status()) != session::Reaction::delay)
+    co_return failure(c, "GETATTR");
+  co_return co_await get_entry(handle, std::move(who));
+}
+
 io::Task<Result<Entry>> Mount::Impl::lookup(Node directory, std::string name, Credentials who) {
   auto good = check_name(name);
   if (!good) co_return good.error();
   LargeCompound c(Op::lookup, Repeat::freely, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(directory)});
   c.add(nfs4::LookupArgs{name});
   c.add(nfs4::GetfhArgs{});
   c.add(nfs4::GetattrArgs{nfs4::stat_attributes});
@@ -78,7 +96,7 @@ io::Task<Result<Entry>> Mount::Impl::lookup(Node directory, std::string name, Cr
 io::Task<Result<Entry>> Mount::Impl::lookup_parent(Node directory, Credentials who) {
   SmallCompound c(Op::lookupp, Repeat::freely, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(directory)});
   c.add(nfs4::LookuppArgs{});
   c.add(nfs4::GetfhArgs{});
   c.add(nfs4::GetattrArgs{nfs4::stat_attributes});
@@ -91,7 +109,7 @@ io::Task<Result<Entry>> Mount::Impl::lookup_parent(Node directory, Credentials w
 io::Task<Result<std::string>> Mount::Impl::read_link(Node link, Credentials who) {
   SmallCompound c(Op::readlink, Repeat::freely, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{link.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(link)});
   c.add(nfs4::ReadlinkArgs{});
   auto ran = co_await run(c);
   if (!ran) co_return ran.error();
@@ -157,7 +175,7 @@ io::Task<Result<Entry>> Mount::Impl::make(Node directory, std::string name, nfs4
     co_return Error(EINVAL, ErrorOrigin::usage, "attributes do not encode");
   LargeCompound c(Op::create, Repeat::exactly_once, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(directory)});
   c.add(args);
   c.mark_main();
   c.add(nfs4::GetfhArgs{});
@@ -165,8 +183,10 @@ io::Task<Result<Entry>> Mount::Impl::make(Node directory, std::string name, nfs4
   auto ran = co_await run(c);
   if (!ran) co_return ran.error();
   nfs4::CreateResult created;
-  if (!c.reader().next<nfs4::PutfhResult>() || !c.reader().next(created)) co_return failure(c, "CREATE");
-  co_return take_entry(c);
+  nfs4::GetfhResult fh;
+  if (!c.reader().next<nfs4::PutfhResult>() || !c.reader().next(created) || !c.reader().next(fh))
+    co_return failure(c, "CREATE");
+  co_return co_await finish_entry(c, fh.fh, std::move(who));
 }
 
 io::Task<Result<Entry>> Mount::Impl::make_link(Node file, Node directory, std::string name, Credentials who) {
@@ -174,9 +194,9 @@ io::Task<Result<Entry>> Mount::Impl::make_link(Node file, Node directory, std::s
   if (!good) co_return good.error();
   LargeCompound c(Op::link, Repeat::exactly_once, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{file.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(file)});
   c.add(nfs4::SavefhArgs{});
-  c.add(nfs4::PutfhArgs{directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(directory)});
   c.add(nfs4::LinkArgs{name});
   c.mark_main();
   c.add(nfs4::RestorefhArgs{});
@@ -185,11 +205,12 @@ io::Task<Result<Entry>> Mount::Impl::make_link(Node file, Node directory, std::s
   auto ran = co_await run(c);
   if (!ran) co_return ran.error();
   nfs4::LinkResult linked;
+  nfs4::GetfhResult fh;
   nfs4::CompoundReader& reader = c.reader();
   if (!reader.next<nfs4::PutfhResult>() || !reader.next<nfs4::SavefhResult>() || !reader.next<nfs4::PutfhResult>() ||
-      !reader.next(linked) || !reader.next<nfs4::RestorefhResult>())
+      !reader.next(linked) || !reader.next<nfs4::RestorefhResult>() || !reader.next(fh))
     co_return failure(c, "LINK");
-  co_return take_entry(c);
+  co_return co_await finish_entry(c, fh.fh, std::move(who));
 }
 
 io::Task<Result<void>> Mount::Impl::remove(Node directory, std::string name, Credentials who) {
@@ -197,7 +218,7 @@ io::Task<Result<void>> Mount::Impl::remove(Node directory, std::string name, Cre
   if (!good) co_return good.error();
   LargeCompound c(Op::remove, Repeat::exactly_once, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(directory)});
   c.add(nfs4::RemoveArgs{name});
   c.mark_main();
   auto ran = co_await run(c);
@@ -214,9 +235,9 @@ io::Task<Result<void>> Mount::Impl::rename(Node from_directory, std::string from
   if (!good) co_return good.error();
   LargeCompound c(Op::rename, Repeat::exactly_once, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{from_directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(from_directory)});
   c.add(nfs4::SavefhArgs{});
-  c.add(nfs4::PutfhArgs{to_directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(to_directory)});
   c.add(nfs4::RenameArgs{from_name, to_name});
   c.mark_main();
   auto ran = co_await run(c);

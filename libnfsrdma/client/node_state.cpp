@@ -21,9 +21,10 @@ NodeState::~NodeState() {
 }
 
 FileState::~FileState() {
-  if (!link || !open) return;
+  if (!link) return;
   std::lock_guard lock(link->mutex);
-  if (link->impl) link->impl->close_abandoned(*this);
+  link->open_files.erase(this);
+  if (open && link->impl) link->impl->close_abandoned(*this);
 }
 
 std::shared_ptr<NodeState> NodeTable::get(const nfs4::FileHandle& handle, const nfs4::Fsid& fsid, uint64_t fileid,
@@ -47,6 +48,15 @@ std::shared_ptr<NodeState> NodeTable::get(const nfs4::FileHandle& handle, const 
 size_t NodeTable::size() const {
   std::lock_guard lock(mutex_);
   return nodes_.size();
+}
+
+std::vector<std::shared_ptr<NodeState>> NodeTable::all() const {
+  std::vector<std::shared_ptr<NodeState>> held;
+  std::lock_guard lock(mutex_);
+  held.reserve(nodes_.size());
+  for (auto& [key, place] : nodes_)
+    if (auto node = place.lock()) held.push_back(std::move(node));
+  return held;
 }
 
 // Another NodeState of the same object may stand there by now: only an expired place goes.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "client/identity.hpp"
@@ -23,10 +24,11 @@ namespace nfsrdma::client {
 
 class NodeTable;
 
-// The way back from an open file to its mount, which may be gone first.
+// The way back from an open file to its mount, which may be gone first; and from the mount to its open files.
 struct MountLink {
   std::mutex mutex;
-  Mount::Impl* impl = nullptr;  // guarded
+  Mount::Impl* impl = nullptr;                // guarded
+  std::unordered_set<FileState*> open_files;  // guarded
 };
 
 // A piece of UNSTABLE data that the server may still lose: what to send again if its verifier changes. The bytes lie
@@ -38,6 +40,7 @@ struct DirtyExtent {
   mem::Buffer buffer;               // ours, or empty: then shared_buffer or caller memory
   std::shared_ptr<mem::Buffer> shared_buffer;  // one buffer under several extents
   nfs4::Verifier verifier{};
+  bool mixed = false;               // its parts were written under different verifiers
   std::shared_ptr<FileState> file;  // stateid and credential to write with
 };
 
@@ -85,6 +88,8 @@ class NodeTable : public std::enable_shared_from_this<NodeTable> {
  public:
   std::shared_ptr<NodeState> get(const nfs4::FileHandle& handle, const nfs4::Fsid& fsid, uint64_t fileid, NodeType type);
   size_t size() const;
+  // Those that somebody holds.
+  std::vector<std::shared_ptr<NodeState>> all() const;
 
  private:
   friend struct NodeState;

@@ -44,9 +44,9 @@ nfs4::OpenArgs Mount::Impl::open_args(const FileState& file, std::array<std::byt
   return args;
 }
 
-// Runs a compound of PUTFH OPEN GETFH [SETATTR] GETATTR and fills the file from it.
+// Runs a compound of PUTFH OPEN GETFH [SETATTR of `after`] GETATTR and fills the file from it.
 io::Task<Result<Opened>> Mount::Impl::run_open(session::Compound& c, std::shared_ptr<FileState> file,
-                                               bool sets_attributes) {
+                                               std::optional<AttributeChange> after) {
   open_requests_.fetch_add(1, std::memory_order_relaxed);
   auto ran = co_await run(c);
   open_requests_.fetch_sub(1, std::memory_order_relaxed);
@@ -57,26 +57,25 @@ io::Task<Result<Opened>> Mount::Impl::run_open(session::Compound& c, std::shared
   if (!reader.next<nfs4::PutfhResult>() || !reader.next(opened)) co_return failure(c, "OPEN");
   // From here on the server holds an open: whatever fails below, it has to be closed again.
   file->stateid = opened.stateid;
-  nfs4::GetattrResult got;
-  bool whole = reader.next(fh);
-  if (whole && sets_attributes) {
-    nfs4::SetattrResult set;
-    whole = reader.next(set);
-  }
-  whole = whole && reader.next(got);
-  Result<Entry> entry = whole ? entry_of(fh.fh, got.attributes) : Result<Entry>(failure(c, "OPEN"));
-  nfs4::FileHandle handle = whole || !fh.fh.empty() ? fh.fh : file->node ? file->node->handle : nfs4::FileHandle{};
+  file->epoch = c.state_epoch;
+  bool have_handle = reader.next(fh);
+  nfs4::FileHandle handle = have_handle ? fh.fh : file->node ? file->node->handle : nfs4::FileHandle{};
   if (opened.delegation.granted() && !handle.empty()) io::spawn(return_delegation(handle, opened.delegation.stateid));
+  Result<Entry> entry = have_handle ? co_await finish_open(c, handle, *file, std::move(after)) : failure(c, "OPEN");
   if (!entry) {
     if (!handle.empty()) io::spawn(close_in_background(handle, opened.stateid, file->who));
     co_return entry.error();
   }
   file->node = entry->node.state();
-  file->open = true;
-  file->link = link_;
   {
     std::lock_guard lock(file->node->mutex);
     file->errors_seen = file->node->write_error_count;
+  }
+  {
+    std::lock_guard lock(link_->mutex);
+    file->open = true;
+    file->link = link_;
+    link_->open_files.insert(file.get());
   }
   Opened out;
   out.file = File(file);
@@ -84,6 +83,16 @@ io::Task<Result<Opened>> Mount::Impl::run_open(session::Compound& c, std::shared
   out.attributes = entry->attributes;
   out.created = opened.dir_change.before != opened.dir_change.after;
   co_return out;
+}
+
+// [SETATTR] GETATTR stand next in the reply. What the server was not ready for is asked again on its own.
+io::Task<Result<Entry>> Mount::Impl::finish_open(session::Compound& c, nfs4::FileHandle handle, const FileState& file,
+                                                 std::optional<AttributeChange> after) {
+  nfs4::SetattrResult set;
+  if (!after || c.reader().next(set)) co_return co_await finish_entry(c, handle, file.who);
+  if (c.reader().malformed() || session::reaction_to(c.reader().op_status()) != session::Reaction::delay)
+    co_return failure(c, "SETATTR");
+  co_return co_await set_entry(handle, file.stateid.newest(), *after, file.who);
 }
 
 io::Task<Result<Opened>> Mount::Impl::open(Node node, uint32_t open_flags, Credentials who) {
@@ -94,22 +103,21 @@ io::Task<Result<Opened>> Mount::Impl::open(Node node, uint32_t open_flags, Crede
   args.claim.type = nfs4::ClaimType::fh;
   session::SizedCompound<1024> c(Op::open, Repeat::exactly_once, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{node.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(node)});
   c.add(args);
   c.mark_main();
   c.add(nfs4::GetfhArgs{});
-  bool truncates = open_flags & open_truncate;
+  std::optional<AttributeChange> after;
   client::ChangeScratch scratch;
-  if (truncates) {
-    AttributeChange change;
-    change.size_bytes = 0;
+  if (open_flags & open_truncate) {
+    after.emplace().size_bytes = 0;
     nfs4::SetattrArgs set;
     set.stateid = nfs4::current_stateid;  // the one that OPEN has just made
-    client::encode_change(change, scratch, set.attributes);
+    client::encode_change(*after, scratch, set.attributes);
     c.add(set);
   }
   c.add(nfs4::GetattrArgs{nfs4::stat_attributes});
-  auto opened = co_await run_open(c, std::move(file), truncates);
+  auto opened = co_await run_open(c, std::move(file), std::move(after));
   if (opened) opened->created = false;  // CLAIM_FH: there is no directory whose change could be told
   co_return opened;
 }
@@ -136,27 +144,28 @@ io::Task<Result<Opened>> Mount::Impl::create(Node directory, std::string name, u
   } else if (open_flags & open_truncate) {
     change.size_bytes = 0;
   }
+  std::optional<AttributeChange> after;
   client::ChangeScratch scratch, after_scratch;
   if (!client::encode_change(change, scratch, args.how.attributes))
     co_return Error(EINVAL, ErrorOrigin::usage, "attributes do not encode");
   LargeCompound c(Op::open, Repeat::exactly_once, who.identity()->wire);
   c.add_sequence();
-  c.add(nfs4::PutfhArgs{directory.state()->handle});
+  c.add(nfs4::PutfhArgs{handle_of(directory)});
   c.add(args);
   c.mark_main();
   c.add(nfs4::GetfhArgs{});
   if (exclusive) {
     // Servers keep the verifier in the times: give the file its real ones (and its mode, if it could not come along).
-    AttributeChange after;
-    after.atime_now = after.mtime_now = true;
-    if (!change.mode) after.mode = mode;
+    after.emplace();
+    after->atime_now = after->mtime_now = true;
+    if (!change.mode) after->mode = mode;
     nfs4::SetattrArgs set;
     set.stateid = nfs4::current_stateid;
-    client::encode_change(after, after_scratch, set.attributes);
+    client::encode_change(*after, after_scratch, set.attributes);
     c.add(set);
   }
   c.add(nfs4::GetattrArgs{nfs4::stat_attributes});
-  auto opened = co_await run_open(c, std::move(file), exclusive);
+  auto opened = co_await run_open(c, std::move(file), std::move(after));
   if (opened && exclusive) opened->created = true;
   co_return opened;
 }
@@ -224,6 +233,7 @@ void Mount::Impl::close_abandoned(FileState& file) {
 io::Task<Result<void>> Mount::Impl::close(File handle) {
   std::shared_ptr<FileState> file = handle.state();
   auto synced = co_await sync(handle);
+  if (!file) co_return synced;
   nfs4::Stateid stateid;
   bool held = false;
   {

@@ -44,9 +44,12 @@ io::Task<Result<ReadResult>> Mount::Impl::read_piece(std::shared_ptr<FileState> 
     } else {
       bytes.direct_read.fetch_add(got.data.length, std::memory_order_relaxed);
     }
+    // Nothing at all and no end either: asking again would give the same.
+    if (got.data.length == 0 && !got.eof)
+      co_return Error(EIO, ErrorOrigin::protocol, "READ: the server returned no bytes before the end of the file");
     total.length += got.data.length;
     total.eof = got.eof;
-    if (got.eof || got.data.length == 0) break;
+    if (got.eof) break;
   }
   bytes.read.fetch_add(total.length, std::memory_order_relaxed);
   co_return total;
@@ -56,7 +59,7 @@ io::Task<void> Mount::Impl::read_part(Transfer& t, size_t at, size_t length) {
   auto got = co_await read_piece(t.file, t.offset + at, t.slice.sub(at, length));
   if (!got)
     t.fail(at, got.error());
-  else if (got->length < length)
+  else if (got->eof)
     t.end_at(at + got->length);
   t.join.done();
 }
@@ -77,7 +80,7 @@ io::Task<Result<ReadResult>> Mount::Impl::read(File handle, uint64_t offset, Sli
     if (t.error_at == 0) co_return *t.error;
     co_return ReadResult{t.error_at, false};
   }
-  co_return ReadResult{std::min(t.end, into.length), t.end < into.length};
+  co_return ReadResult{std::min(t.end, into.length), t.end != Transfer::no_end};
 }
 
 // Memory that is not registered: through pool buffers, piece by piece.

@@ -40,7 +40,8 @@ struct Mount::Impl::Transfer {
   uint64_t offset;
   Slice slice;
   Pieces join;
-  size_t end;                    // first byte that the file does not have
+  static constexpr size_t no_end = ~size_t{0};
+  size_t end = no_end;           // first byte that the file does not have, as far as is known
   size_t error_at;
   std::optional<Error> error;    // of the lowest piece that failed
   nfs4::StableHow stable = nfs4::StableHow::unstable;
@@ -49,7 +50,7 @@ struct Mount::Impl::Transfer {
   std::vector<client::DirtyExtent> more;
 
   Transfer(std::shared_ptr<client::FileState> f, uint64_t o, Slice s)
-      : file(std::move(f)), offset(o), slice(s), end(s.length), error_at(s.length) {}
+      : file(std::move(f)), offset(o), slice(s), error_at(s.length) {}
   void fail(size_t at, const Error& e) {
     if (error && error_at <= at) return;
     error_at = at;
@@ -63,10 +64,13 @@ struct Mount::Impl::Transfer {
     else
       more.push_back(std::move(extent));
   }
+  // Only what the caller is told was written: the memory of the rest may go.
   template <class F>
   void hand_over(F&& keep) {
-    keep(std::move(first));
-    for (client::DirtyExtent& extent : more) keep(std::move(extent));
+    auto told = [this](const client::DirtyExtent& e) { return e.offset < offset + error_at; };
+    if (dirty_count && told(first)) keep(std::move(first));
+    for (client::DirtyExtent& extent : more)
+      if (told(extent)) keep(std::move(extent));
   }
   Pieces::OneDone one_done() { return {join}; }
 };

@@ -87,17 +87,15 @@ io::Task<Result<size_t>> Mount::Impl::write(File handle, uint64_t offset, Slice 
   }
   while (t.join.count()) co_await t.one_done();
   bool any_dirty = t.dirty_count > 0;
-  if (any_dirty) {
-    // All extents of an owned buffer share it: it returns to the pool when the last of them is durable.
-    auto shared = owned ? std::make_shared<mem::Buffer>(std::move(owned)) : nullptr;
-    t.hand_over([&](client::DirtyExtent extent) {
-      if (shared && t.dirty_count == 1)
-        extent.buffer = std::move(*shared);
-      else
-        extent.shared_buffer = shared;
-      keep_dirty(handle.state(), std::move(extent));
-    });
-  }
+  // All extents of an owned buffer share it: it returns to the pool when the last of them is durable. The usual case
+  // has one extent, and allocates nothing.
+  std::shared_ptr<mem::Buffer> shared;
+  if (owned && t.dirty_count > 1) shared = std::make_shared<mem::Buffer>(std::move(owned));
+  t.hand_over([&](client::DirtyExtent extent) {
+    extent.buffer = std::move(owned);
+    extent.shared_buffer = shared;
+    keep_dirty(handle.state(), std::move(extent));
+  });
   if (t.error) {
     if (t.error_at == 0) co_return *t.error;
     co_return t.error_at;
@@ -130,7 +128,7 @@ io::Task<Result<size_t>> Mount::Impl::write_copied(File handle, uint64_t offset,
   co_return total;
 }
 
-// Waits for a pool buffer: what this file has uncommitted is committed first, since that is what holds them.
+// Waits for a pool buffer: what is uncommitted is committed first, since that is what holds them.
 io::Task<mem::Buffer> Mount::Impl::borrow(uint32_t bytes_wanted, const std::shared_ptr<FileState>& file) {
   for (;;) {
     mem::Buffer buffer = pool().try_borrow(bytes_wanted);
@@ -140,10 +138,13 @@ io::Task<mem::Buffer> Mount::Impl::borrow(uint32_t bytes_wanted, const std::shar
       std::lock_guard lock(file->node->mutex);
       dirty = !file->node->dirty.empty();
     }
-    if (dirty)
-      (void)co_await sync(File(file));
-    else
+    // An error stays with the file until it is asked for.
+    if (dirty) {
+      co_await settle(file);
+    } else {
+      commit_due(base::never_ns);
       co_await io::IoLoop::current()->sleep_for(base::ms(1));
+    }
   }
 }
 
