@@ -175,8 +175,11 @@ Result<void> IoLoop::watch(int fd, uint32_t epoll_events, FdHandler& handler) {
   return {};
 }
 
-void IoLoop::unwatch(int fd, FdHandler&) {
+void IoLoop::unwatch(int fd, FdHandler& handler) {
   if (epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, fd, nullptr) == 0) watched_--;
+  // It may be among those that are being told at this moment.
+  for (size_t i = 0; i < dispatching_count_; i++)
+    if (dispatching_[i].data.ptr == &handler) dispatching_[i].data.ptr = nullptr;
 }
 
 bool IoLoop::run_sources(TimeNs now) {
@@ -189,12 +192,15 @@ bool IoLoop::run_epoll(int timeout_ms) {
   std::array<epoll_event, 32> events;
   int n = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), timeout_ms);
   bool any = false;
+  dispatching_ = events.data();
+  dispatching_count_ = static_cast<size_t>(std::max(n, 0));
   for (int i = 0; i < n; i++) {
     auto* handler = static_cast<FdHandler*>(events[static_cast<size_t>(i)].data.ptr);
     if (!handler) continue;  // a source or the event descriptor: seen by the next poll
     handler->on_ready(events[static_cast<size_t>(i)].events);
     any = true;
   }
+  dispatching_count_ = 0;
   return any;
 }
 

@@ -17,6 +17,8 @@
 #include "nfsrdma/callback.hpp"
 #include "nfsrdma/error.hpp"
 
+struct epoll_event;
+
 namespace nfsrdma::io {
 
 using base::TimeNs;
@@ -152,6 +154,8 @@ class IoLoop {
   int epoll_fd_ = -1;
   int event_fd_ = -1;
   size_t watched_ = 0;
+  epoll_event* dispatching_ = nullptr;  // what run_epoll() is going through
+  size_t dispatching_count_ = 0;
   std::vector<Pollable*> sources_;
   std::vector<Timer*> heap_;
   std::vector<std::coroutine_handle<>> ready_;

@@ -133,6 +133,32 @@ TEST_F(LoopTest, WatchedDescriptors) {
   EXPECT_EQ(d.calls, 2);
 }
 
+// Two are ready at once, and the first that is told ends the other's watch: nothing comes after that.
+TEST_F(LoopTest, UnwatchHoldsWithinOneBatch) {
+  struct Ending final : FdHandler {
+    IoLoop& loop;
+    Descriptor& other;
+    explicit Ending(IoLoop& l, Descriptor& o) : loop(l), other(o) {}
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    ~Ending() { close(fd); }
+    void on_ready(uint32_t) override { loop.unwatch(other.fd, other); }
+  };
+  for (bool first : {true, false}) {
+    Descriptor told;
+    Ending ending(loop, told);
+    if (first) told.set();
+    uint64_t one = 1;
+    ASSERT_EQ(write(ending.fd, &one, 8), 8);
+    told.set();
+    // epoll tells in the order of becoming ready, so that one of the two rounds has the ending one first.
+    ASSERT_TRUE(loop.watch(first ? told.fd : ending.fd, EPOLLIN, first ? static_cast<FdHandler&>(told) : ending));
+    ASSERT_TRUE(loop.watch(first ? ending.fd : told.fd, EPOLLIN, first ? static_cast<FdHandler&>(ending) : told));
+    loop.turn(base::never_ns);
+    EXPECT_EQ(told.calls, first ? 1 : 0);
+    loop.unwatch(ending.fd, ending);
+  }
+}
+
 struct Source final : Pollable {
   int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   int work = 0, polls = 0, arms = 0;
