@@ -67,6 +67,7 @@ class BufferPool {
   Result<void> warm(uint32_t bytes);
   PoolStats stats() const;
   const PoolParams& params() const { return params_; }
+  rdma::ProtectionDomain& protection_domain() { return *pd_; }
   uint32_t largest_bytes() const { return params_.large_bytes + 4096; }
 
  private:

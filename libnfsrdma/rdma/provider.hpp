@@ -168,6 +168,9 @@ struct ConnectionInfo {
   uint32_t ord = 0;                         // effective: Reads that we may have outstanding
   SocketAddress local;
   SocketAddress remote;
+  // What is sent is read by the kernel or the device only, never by this process: memory that may vanish under us (a
+  // mapped file that somebody truncates) costs the connection then, not the process.
+  bool source_untouched = false;
   std::string path;                         // "iwarp tcp mss 65483 fpdu 65480 crc off" or "rxe0/1 gid 1 ... mtu 4096"
 };
 

@@ -59,6 +59,8 @@ class ServerConnection {
   virtual std::string remote() const = 0;
   virtual bool is_rdma() const = 0;
   virtual mem::BufferPool& pool() = 0;         // buffers registered for this connection
+  // Payload of answers may lie in registered mappings of files (MemoryKind::memfd): only the kernel reads them.
+  virtual bool sends_files_in_place() const { return false; }
   virtual void drop(const Error& why) = 0;     // loop thread
   // Reverse direction: sends a whole RPC call message (its own xid space); the answer or the loss of the connection
   // reaches `done` on the loop thread. ENOBUFS when the peer's callback credits are used up, ENOTCONN.

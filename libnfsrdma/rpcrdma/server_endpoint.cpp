@@ -129,6 +129,7 @@ void ServerEndpoint::on_established(const rdma::ConnectionInfo& info) {
   if (state_ != State::accepting) return;
   state_ = State::up;
   announced_ = true;
+  source_untouched_ = info.source_untouched;
   base::log(base::LogLevel::info, "rpcrdma", "%s: connected (%s), inline %u, ord %u", remote_.text().c_str(),
             info.path.c_str(), send_inline_bytes_, info.ord);
   acceptor_.service_.on_connect(*this);

@@ -43,6 +43,7 @@ class ServerEndpoint final : public rpc::ServerConnection,
   std::string remote() const override { return remote_.text(); }
   bool is_rdma() const override { return true; }
   mem::BufferPool& pool() override { return *pool_; }
+  bool sends_files_in_place() const override { return source_untouched_; }
   void drop(const Error& why) override { end_later(why); }
   Result<void> call_back(base::ConstBytes message, Callback<void(Result<base::ConstBytes>)> done) override;
   uint32_t reverse_bytes_max() const override;
@@ -192,6 +193,7 @@ class ServerEndpoint final : public rpc::ServerConnection,
   State state_ = State::accepting;
   bool announced_ = false;  // the service knows it
   bool client_invalidation_ = false;
+  bool source_untouched_ = false;
   uint32_t send_inline_bytes_ = 0;
   uint32_t receive_bytes_ = 0;
   uint32_t sq_used_ = 0, sq_depth_ = 0;

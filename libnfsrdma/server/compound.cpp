@@ -73,6 +73,7 @@ Compound::Compound(ServerContext& ctx, std::unique_ptr<rpc::ServerCall> the_call
       call(std::move(the_call)),
       connection(std::move(the_connection)),
       pool(call->connection().pool()),
+      in_place(call->connection().sends_files_in_place()),
       space(call->results_space().first(std::min<size_t>(call->results_space().size(), call->results_bytes_max))),
       args(call->args, out_of_band(call->data)),
       reply(space, args.tag(), xdr::Form::reduced),

@@ -101,6 +101,7 @@ class Compound {
   std::unique_ptr<rpc::ServerCall> call;
   ConnectionRef connection;
   mem::BufferPool& pool;
+  const bool in_place;               // payload may be sent out of mapped files
   base::Bytes space;
   nfs4::CompoundCallReader args;
   nfs4::CompoundReplyBuilder reply;

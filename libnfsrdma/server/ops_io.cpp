@@ -38,7 +38,9 @@ Task<Status> op_read(Compound& c, const nfs4::ReadArgs& args) {
   uint32_t count = std::min({args.count, room, c.context.data_bytes_max});
   if (count == 0 && args.count > 0) co_return c.too_big();
   if (args.offset > offset_max - count) co_return Status::inval;
-  Answer<ReadData> data = co_await c.store.read(*file, args.offset, count, c.pool);
+  // What this process looks into itself must be in memory of its own.
+  ReadPlace place{c.pool, c.in_place && !c.cache_this && !c.has_payload()};
+  Answer<ReadData> data = co_await c.store.read(*file, args.offset, count, place);
   if (!data.ok()) co_return data.status;
   nfs4::ReadResult result;
   result.eof = data->eof;

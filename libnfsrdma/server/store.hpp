@@ -96,6 +96,13 @@ struct ReadData {
   std::shared_ptr<void> hold;  // the owner otherwise
 };
 
+// Where bytes may be read to: a buffer of the pool; and, with in_place, they may stay where they are, in memory
+// registered with the pool's protection domain that nothing but the kernel reads.
+struct ReadPlace {
+  mem::BufferPool& pool;
+  bool in_place = false;
+};
+
 struct WriteDone {
   uint32_t count = 0;
   nfs4::StableHow committed = nfs4::StableHow::unstable;
@@ -186,10 +193,9 @@ class Store {
   virtual io::Task<SetDone> set_attributes(const Caller& caller, const ObjectRef& object, const SetAttributes& what,
                                            const OpenFileRef& file) = 0;
 
-  // count at most the pool's largest buffer. delay when the pool is used up. The bytes lie in pool memory, or in
-  // memory registered with the same protection domain.
+  // count at most the pool's largest buffer. delay when the pool is used up.
   virtual io::Task<Answer<ReadData>> read(const OpenFileRef& file, uint64_t offset, uint32_t count,
-                                          mem::BufferPool& pool) = 0;
+                                          const ReadPlace& place) = 0;
   // Host addressable pieces. A short count is no failure.
   virtual io::Task<Answer<WriteDone>> write(const OpenFileRef& file, uint64_t offset, std::span<const ByteView> pieces,
                                             nfs4::StableHow stable) = 0;

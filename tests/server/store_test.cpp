@@ -432,17 +432,17 @@ TEST_F(StoreTest, ReadsToTheEndAndSaysSo) {
   std::ofstream(exported("f")) << text;
   ObjectRef file = *lookup(store().root(), "f");
   OpenFileRef open = *run(store().open(caller_, file, true, false, false));
-  Answer<ReadData> data = run(store().read(open, 0, 1 << 20, *rig_->pool));
+  Answer<ReadData> data = run(store().read(open, 0, 1 << 20, {*rig_->pool}));
   ASSERT_EQ(data.status, Status::ok);
   EXPECT_EQ(data->length, text.size());
   EXPECT_TRUE(data->eof);
-  data = run(store().read(open, 10, 100, *rig_->pool));
+  data = run(store().read(open, 10, 100, {*rig_->pool}));
   EXPECT_EQ(data->length, 100u);
   EXPECT_FALSE(data->eof);
-  data = run(store().read(open, text.size(), 100, *rig_->pool));
+  data = run(store().read(open, text.size(), 100, {*rig_->pool}));
   EXPECT_EQ(data->length, 0u);
   EXPECT_TRUE(data->eof);
-  data = run(store().read(open, text.size() - 1, 1, *rig_->pool));
+  data = run(store().read(open, text.size() - 1, 1, {*rig_->pool}));
   EXPECT_EQ(data->length, 1u);
   EXPECT_TRUE(data->eof);
 }

@@ -51,6 +51,7 @@ std::span<iovec> Engine::plan_send() {
     batch_at_ = 0;
     batch_begin_ = stream_sent_;
     arena_used_ = 0;
+    batch_in_place_ = false;
     batch_payload_ = 0;
     while (room() && (cursor_.kind != Cursor::Kind::none || choose_message())) append_segment();
     if (failure_) return {};
@@ -227,8 +228,20 @@ std::byte* Engine::framing(size_t n) {
   return at;
 }
 
+// Do the next n bytes of the message lie in memory that may vanish?
+bool Engine::names_file_memory(const Sge* pieces, uint32_t n) const {
+  for (uint32_t i = cursor_.piece, seen = 0; seen < n; i++) {
+    if (pieces[i].region->kind() != MemoryKind::host) return true;
+    seen += pieces[i].length - (i == cursor_.piece ? cursor_.piece_done : 0);
+  }
+  return false;
+}
+
 void Engine::append_payload(const Sge* pieces, uint32_t n, uint32_t* crc) {
-  const bool copy = n <= inline_bytes_max;
+  // Memory of a file is left to the kernel: others may truncate it, and a fault there is ours to survive.
+  const bool in_place = names_file_memory(pieces, n);
+  const bool copy = n <= inline_bytes_max && !in_place;
+  batch_in_place_ |= in_place;
   std::byte* to = copy && n > 0 ? framing(n) : nullptr;
   while (n > 0) {
     const Sge& piece = pieces[cursor_.piece];

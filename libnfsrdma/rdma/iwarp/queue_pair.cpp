@@ -161,6 +161,13 @@ bool IwarpQueuePair::transmit() {
       writable_ = false;
       break;
     }
+    if (n < 0 && errno == EFAULT) {
+      end_stream(Error(EFAULT, ErrorOrigin::local,
+                       "connection to " + remote_.text() +
+                           " given up: memory to be sent is gone (a mapped file was truncated)"),
+                 false);
+      return true;
+    }
     if (n < 0) {
       // What the peer had to say, a Terminate perhaps, may still be unread: it tells more than EPIPE.
       readable_ = eof_near_ = true;
@@ -268,6 +275,7 @@ void IwarpQueuePair::deliver() {
     info.ord = depths_.ord;
     info.local = local_;
     info.remote = remote_;
+    info.source_untouched = !engine_.crc();
     info.path = path_;
     handler_.on_established(info);
   }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <vector>
 
 #include "server/posix/fd.hpp"
+#include "server/posix/file_mapping.hpp"
 #include "server/store.hpp"
 
 namespace nfsrdma::server {
@@ -43,6 +45,13 @@ class PosixObject final : public Object {
   void recall_change(const ChangeMemory& memory);  // before anybody else has the object
   void note_change() { touched_.store(true, std::memory_order_release); }
 
+  // READs that are being sent out of the file's pages: a size must not shrink under them. Truncating waits, bounded,
+  // for those that are under way, and none begins meanwhile.
+  bool begin_in_place();
+  void end_in_place();
+  void hold_in_place();     // waits; a worker only
+  void resume_in_place();
+
   std::mutex mutex;                             // guards what follows
   std::weak_ptr<PosixFile> reader;              // open for reading only
   std::weak_ptr<PosixFile> writer;              // open for writing, and for reading where the mode allows it
@@ -50,6 +59,10 @@ class PosixObject final : public Object {
 
  private:
   ObjectCache& cache_;
+  std::mutex in_place_mutex_;                   // guards the next three
+  std::condition_variable in_place_ended_;
+  uint32_t in_place_ = 0;
+  uint32_t truncations_ = 0;
   std::atomic<bool> touched_{false};
   std::mutex change_mutex_;
   ChangeMemory change_;                         // guarded by change_mutex_
@@ -64,6 +77,7 @@ class PosixFile final : public OpenFile {
   const Fd fd;
   const bool readable;
   const bool writable;
+  FileWindows windows;
 };
 
 inline PosixObject& posix(const ObjectRef& object) { return static_cast<PosixObject&>(*object); }

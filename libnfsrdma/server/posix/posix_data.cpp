@@ -16,6 +16,8 @@ namespace nfsrdma::server {
 namespace {
 
 constexpr size_t pieces_max = 64;
+// Below this a copy costs less than the look at the pages.
+constexpr uint32_t in_place_bytes_min = 65536;
 
 // Bytes from offset up to the file's end, at most count.
 Status room_to_end(int fd, uint64_t offset, uint32_t count, uint32_t& want, uint64_t& size) {
@@ -54,7 +56,7 @@ Answer<OpenFileRef> PosixStore::do_open(const Caller& caller, const PosixObjectR
 }
 
 io::Task<Answer<ReadData>> PosixStore::read(const OpenFileRef& ref, uint64_t offset, uint32_t count,
-                                            mem::BufferPool& pool) {
+                                            const ReadPlace& place) {
   PosixFile& file = posix(ref);
   if (!file.readable) co_return Status::access;
   ReadData data;
@@ -65,7 +67,12 @@ io::Task<Answer<ReadData>> PosixStore::read(const OpenFileRef& ref, uint64_t off
     data.eof = offset >= size;
     co_return data;
   }
-  data.buffer = pool.try_borrow(want);
+  if (place.in_place && want >= in_place_bytes_min && quick_ &&
+      read_in_place(file, offset, want, place.pool.protection_domain(), data)) {
+    data.eof = offset + want >= size;
+    co_return data;
+  }
+  data.buffer = place.pool.try_borrow(want);
   if (!data.buffer) co_return Status::delay;
   Status status = would_block;
   if (quick_ && !WorkerPool::on_worker()) status = do_read(file, offset, want, data, Pace::nowait);
@@ -81,6 +88,26 @@ io::Task<Answer<ReadData>> PosixStore::read(const OpenFileRef& ref, uint64_t off
   data.eof = offset + data.length >= size;
   data.piece = data.buffer.sge(0, data.length);
   co_return data;
+}
+
+// Lets the bytes be sent from where they are, when that will not wait for a disk. Pages that are not there, as in the
+// holes of a sparse file, are read the other way.
+bool PosixStore::read_in_place(PosixFile& file, uint64_t offset, uint32_t want, rdma::ProtectionDomain& pd,
+                               ReadData& data) {
+  struct InPlace {
+    PosixObjectRef object;
+    std::shared_ptr<FileMapping> mapping;
+    InPlace(PosixObjectRef o, std::shared_ptr<FileMapping> m) : object(std::move(o)), mapping(std::move(m)) {}
+    ~InPlace() { object->end_in_place(); }
+  };
+  // To others than root and the owner the kernel does not tell what is in memory.
+  if (!can_assume_identity()) return false;
+  std::shared_ptr<FileMapping> mapping = file.windows.find(file.fd.get(), offset, want, pd);
+  if (!mapping || !mapping->resident(offset, want) || !file.object->begin_in_place()) return false;
+  data.piece = {mapping->region(), offset - mapping->offset(), want};
+  data.length = want;
+  data.hold = std::make_shared<InPlace>(file.object, std::move(mapping));
+  return true;
 }
 
 Status PosixStore::do_read(PosixFile& file, uint64_t offset, uint32_t want, ReadData& data, Pace pace) {

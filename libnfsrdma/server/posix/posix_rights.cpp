@@ -106,8 +106,10 @@ Status PosixStore::set_size(const Caller& caller, PosixObject& object, uint64_t 
     opened = std::move(*answer);
     fd = opened.get();
   }
-  if (ftruncate(fd, static_cast<off_t>(size_bytes)) != 0) return status_of_errno(errno);
-  return Status::ok;
+  object.hold_in_place();
+  int failed = ftruncate(fd, static_cast<off_t>(size_bytes)) == 0 ? 0 : errno;
+  object.resume_in_place();
+  return status_of_errno(failed);
 }
 
 io::Task<SetDone> PosixStore::set_attributes(const Caller& caller, const ObjectRef& object, const SetAttributes& what,

@@ -65,7 +65,7 @@ class PosixStore final : public Store {
   io::Task<SetDone> set_attributes(const Caller& caller, const ObjectRef& object, const SetAttributes& what,
                                    const OpenFileRef& file) override;
   io::Task<Answer<ReadData>> read(const OpenFileRef& file, uint64_t offset, uint32_t count,
-                                  mem::BufferPool& pool) override;
+                                  const ReadPlace& place) override;
   io::Task<Answer<WriteDone>> write(const OpenFileRef& file, uint64_t offset, std::span<const ByteView> pieces,
                                     nfs4::StableHow stable) override;
   io::Task<Answer<Nothing>> commit(const Caller& caller, const ObjectRef& object) override;
@@ -126,6 +126,7 @@ class PosixStore final : public Store {
   Answer<ChangeInfo> do_link(const Caller& caller, PosixObject& object, PosixObject& dir, std::string_view name);
   SetDone do_set(const Caller& caller, PosixObject& object, const SetAttributes& what, PosixFile* file);
   Status set_size(const Caller& caller, PosixObject& object, uint64_t size_bytes, PosixFile* file);
+  bool read_in_place(PosixFile& file, uint64_t offset, uint32_t want, rdma::ProtectionDomain& pd, ReadData& data);
   Status do_read(PosixFile& file, uint64_t offset, uint32_t want, ReadData& data, Pace pace);
   Answer<WriteDone> do_write(PosixFile& file, uint64_t offset, std::span<const ByteView> pieces,
                              nfs4::StableHow stable);
