@@ -133,7 +133,10 @@ void ServerEndpoint::start_reply(Slot& slot) {
   if (!fits) return send_error(slot, ErrorCode::chunk);
   const size_t sge_max = std::min<size_t>(pd_->caps().send_sge_max, sge_most);
   const bool inline_fits = slot.reply_header_bytes + message_bytes <= send_inline_bytes_;
-  const bool gathers = slot.message.size() + 1 <= sge_max;
+  // Results right behind an inline header make one piece with it; a fault may change the header's length.
+  const bool adjoining = !slot.results_buffer && slot.header_room_bytes == slot.reply_header_bytes &&
+                         slot.fault.kind == ReplyFaultKind::none;
+  const bool gathers = slot.message.size() + (adjoining ? 0 : 1) <= sge_max;
   const bool nomsg = slot.reply_chunk_bytes > 0 && (params_.reply_chunk_always || !inline_fits || !gathers);
   if (nomsg ? message_bytes > slot.reply_chunk_bytes : !inline_fits)
     return send_error(slot, ErrorCode::chunk);
@@ -146,7 +149,6 @@ void ServerEndpoint::start_reply(Slot& slot) {
   slot.send.push_back(arena_->sge(slot.offset, header));
   if (!nomsg) {
     for (const rdma::Sge& piece : slot.message) {
-      // Results stand right behind the header as a rule: one piece then.
       rdma::Sge& last = slot.send[slot.send.size() - 1];
       if (last.region == piece.region && last.offset + last.length == piece.offset)
         last.length += piece.length;
