@@ -61,7 +61,10 @@ io::Task<Result<Opened>> Mount::Impl::run_open(session::Compound& c, std::shared
   bool have_handle = reader.next(fh);
   nfs4::FileHandle handle = have_handle ? fh.fh : file->node ? file->node->handle : nfs4::FileHandle{};
   if (opened.delegation.granted() && !handle.empty()) io::spawn(return_delegation(handle, opened.delegation.stateid));
-  Result<Entry> entry = have_handle ? co_await finish_open(c, handle, *file, std::move(after)) : failure(c, "OPEN");
+  // g++ 12 destroys the result twice when co_await stands in a conditional expression.
+  Result<Entry> entry = Entry{};
+  if (have_handle) entry = co_await finish_open(c, handle, *file, std::move(after));
+  else entry = failure(c, "OPEN");
   if (!entry) {
     if (!handle.empty()) io::spawn(close_in_background(handle, opened.stateid, file->who));
     co_return entry.error();
