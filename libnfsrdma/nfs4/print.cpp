@@ -7,7 +7,7 @@
 namespace nfsrdma::nfs4 {
 namespace {
 
-std::string op_name(Channel channel, uint32_t op) {
+const char* op_name(Channel channel, uint32_t op) {
   return channel == Channel::fore ? to_string(static_cast<Op>(op)) : to_string(static_cast<CbOp>(op));
 }
 
@@ -19,9 +19,13 @@ bool visit(Channel channel, uint32_t op, F&& f) {
 
 void print_end(xdr::Printer& printer, const xdr::Decoder& decoder) {
   if (!decoder.ok()) {
-    printer.literal(std::string(" <malformed: ") + xdr::to_string(decoder.fault()) + ">");
+    printer.literal(" <malformed: ");
+    printer.literal(xdr::to_string(decoder.fault()));
+    printer.literal(">");
   } else if (!decoder.at_end()) {
-    printer.literal(" <" + std::to_string(decoder.remaining()) + " bytes unread>");
+    printer.literal(" <");
+    printer.literal(std::to_string(decoder.remaining()));
+    printer.literal(" bytes unread>");
   }
 }
 
@@ -35,12 +39,14 @@ std::string print_compound_call(ByteView args, Channel channel, std::optional<xd
   decoder(xdr::bounded(tag, tag_bytes_max), minor_version);
   if (channel == Channel::back) decoder(ident);
   decoder(count);
-  printer.literal("v" + std::to_string(minor_version));
+  printer.literal("v");
+  printer.literal(std::to_string(minor_version));
   for (uint32_t i = 0; i < count && decoder.ok(); ++i) {
     uint32_t op = 0;
     decoder(op);
     if (!decoder.ok()) break;
-    printer.literal(" " + op_name(channel, op));
+    printer.literal(" ");
+    printer.literal(op_name(channel, op));
     const bool known = visit(channel, op, [&]<class Args>() {
       Args value{};
       decoder(value);
@@ -68,12 +74,16 @@ std::string print_compound_reply(ByteView results, Channel channel,
     uint32_t op = 0;
     decoder(op);
     if (!decoder.ok()) break;
-    printer.literal(" " + op_name(channel, op));
+    printer.literal(" ");
+    printer.literal(op_name(channel, op));
     const bool known = visit(channel, op, [&]<class Args>() {
       Outcome<typename Args::Result> outcome;
       decoder(outcome);
       if (!decoder.ok()) return;
-      if (outcome.status != Status::ok) printer.literal(std::string("=") + to_string(outcome.status));
+      if (outcome.status != Status::ok) {
+        printer.literal("=");
+        printer.literal(to_string(outcome.status));
+      }
       printer.literal("{");
       if (outcome.status == Status::ok) {
         printer(outcome.body);

@@ -26,6 +26,12 @@ void Printer::space() {
   }
 }
 
+void Printer::length(size_t n) {
+  text_ += '(';
+  text_ += std::to_string(n);
+  text_ += ')';
+}
+
 void Printer::hex(std::span<const std::byte> bytes) {
   const size_t shown = std::min(bytes.size(), hex_bytes_max);
   for (std::byte b : bytes.first(shown)) {
@@ -33,7 +39,10 @@ void Printer::hex(std::span<const std::byte> bytes) {
     text_ += digits[static_cast<unsigned>(b) & 15];
   }
   if (bytes.empty()) text_ += "''";
-  if (shown < bytes.size()) text_ += "...(" + std::to_string(bytes.size()) + ")";
+  if (shown < bytes.size()) {
+    text_ += "...";
+    length(bytes.size());
+  }
 }
 
 void Printer::text(std::string_view v, uint32_t) {
@@ -48,7 +57,10 @@ void Printer::text(std::string_view v, uint32_t) {
     text_ += digits[static_cast<unsigned char>(c) & 15];
   }
   text_ += '"';
-  if (v.size() > text_bytes_max) text_ += "...(" + std::to_string(v.size()) + ")";
+  if (v.size() > text_bytes_max) {
+    text_ += "...";
+    length(v.size());
+  }
 }
 
 void Printer::ddp(const char* name, DdpItem& v, uint32_t) {

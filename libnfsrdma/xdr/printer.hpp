@@ -77,7 +77,7 @@ class Printer {
       value(element, true);
     }
     text_ += ']';
-    if (list.size() > elements_max) text_ += "(" + std::to_string(list.size()) + ")";
+    if (list.size() > elements_max) length(list.size());
   }
 
  private:
@@ -111,6 +111,7 @@ class Printer {
   static constexpr uint32_t elements_max = 16;
   static std::string_view next_name(std::string_view& rest);
   void space();
+  void length(size_t n);  // "(n)", behind something that was cut
   void hex(std::span<const std::byte> bytes);
 
   std::string text_;

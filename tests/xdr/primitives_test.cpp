@@ -209,9 +209,9 @@ TEST(Decoding, BooleansAreZeroOrOne) {
     fast(back);
     EXPECT_EQ(fast.ok(), value <= 1) << value;
 
-    Buffer word(4);
+    Buffer word(8);
     store_u32(word.data(), value);
-    Decoder slow(word);
+    Decoder slow(std::span<const std::byte>(word).first(4));
     std::optional<bool> none;
     slow(none);
     EXPECT_EQ(slow.fault(), value == 0 ? Fault::none : value == 1 ? Fault::truncated : Fault::value) << value;
