@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The yardstick: READs as bare frames over loopback TCP, written for this one exchange. One client process, one
-// server process, one thread each. A call of 200 bytes (framed as a Send) is answered by RDMA Write frames with data
-// out of a mapped file in memory, and by a Send frame of 200 bytes. Nothing is decoded but what the exchange needs.
+// The yardstick: READs as bare frames over loopback TCP, written for this one exchange. One client process,
+// one server process, one thread each. A call of 200 bytes (framed as a Send) is answered by RDMA Write
+// frames with data out of a mapped file in memory, and by a Send frame of 200 bytes. Nothing is decoded but
+// what the exchange needs.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ int make_source_file();
 // Ends the bench with a message when a system call failed.
 void must(bool good, const char* what);
 double seconds_now();
-double cpu_seconds();  // of this process so far
+double cpu_seconds();     // of this process so far
 double* shared_number();  // one that a forked child can set
 // Sleeps until fd is readable, after polling with `ready` for spin_us.
 template <class Ready>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the iWARP provider costs above bare frames: the same READs, once written by hand for this one exchange, once
-// through the provider (calls and replies as Sends, data by RDMA Write, an exposure made and fenced per READ), in
-// alternating runs. Prints medians and their ratio.
+// What the iWARP provider costs above bare frames: the same READs, once written by hand for this one
+// exchange, once through the provider (calls and replies as Sends, data by RDMA Write, an exposure made and
+// fenced per READ), in alternating runs. Prints medians and their ratio.
 //
 // usage: iwarp_bound [--seconds S] [--rounds N] [--spin US] [--crc] [--only PART_OF_A_ROW]
 #include <poll.h>
@@ -131,7 +131,8 @@ class Server {
     acceptor_.end = &end_;
     acceptor_.context = this;
     acceptor_.ready_function = [](void* self) {
-      for (uint64_t i = 0; i < static_cast<Server*>(self)->slots_; i++) static_cast<Server*>(self)->post_receive(i);
+      for (uint64_t i = 0; i < static_cast<Server*>(self)->slots_; i++)
+        static_cast<Server*>(self)->post_receive(i);
     };
     listener_ = take(provider.listen(*base::SocketAddress::parse("127.0.0.1", 0), *end_.cq, acceptor_));
   }
@@ -218,8 +219,9 @@ class Client {
     std::nth_element(latency_us_.begin(), middle, latency_us_.end());
     rate.p50_us = static_cast<double>(*middle);
     ProviderCounters c = end_.cq->counters();
-    copied_percent = 100.0 * static_cast<double>(c.payload_copied_bytes) /
-                     static_cast<double>(std::max<uint64_t>(1, c.payload_copied_bytes + c.payload_direct_bytes));
+    copied_percent =
+        100.0 * static_cast<double>(c.payload_copied_bytes) /
+        static_cast<double>(std::max<uint64_t>(1, c.payload_copied_bytes + c.payload_direct_bytes));
     calls_per_read = static_cast<double>(c.syscalls) / static_cast<double>(latency_us_.size());
     return rate;
   }
@@ -240,8 +242,8 @@ class Client {
     Slot& slot = slots_[i];
     slot.offset = static_cast<uint64_t>(rand()) % (file_bytes / load_.read_bytes) * load_.read_bytes;
     slot.begin = seconds_now();
-    slot.exposure = take(end_.qp->expose(*data_region_, i * load_.read_bytes, static_cast<uint32_t>(load_.read_bytes),
-                                         Purpose::write_target));
+    slot.exposure = take(end_.qp->expose(*data_region_, i * load_.read_bytes,
+                                         static_cast<uint32_t>(load_.read_bytes), Purpose::write_target));
     Call c{i, slot.exposure.key, slot.exposure.base, slot.offset};
     std::memcpy(messages_ + i * 512, &c, sizeof c);
     Sge piece{message_region_.get(), i * 512, call_bytes};
@@ -354,10 +356,11 @@ void compare(const char* name, ReadLoad load, int rounds, bool crc) {
   std::printf("%s\n", name);
   line("bare", [&](size_t i) { return bare[i]; });
   line(crc ? "provider+crc" : "provider", [&](size_t i) { return own[i].rate; });
-  std::printf("  ratio %.2f (%.2f to %.2f), by CPU time %.2f; copied %.2f %%, client system calls per READ %.2f\n",
-              median(ratio), *std::min_element(ratio.begin(), ratio.end()),
-              *std::max_element(ratio.begin(), ratio.end()), median(cpu_ratio), own.back().copied_percent,
-              own.back().calls_per_read);
+  std::printf(
+      "  ratio %.2f (%.2f to %.2f), by CPU time %.2f; copied %.2f %%, client system calls per READ %.2f\n",
+      median(ratio), *std::min_element(ratio.begin(), ratio.end()),
+      *std::max_element(ratio.begin(), ratio.end()), median(cpu_ratio), own.back().copied_percent,
+      own.back().calls_per_read);
   std::fflush(stdout);
 }
 
@@ -383,7 +386,9 @@ int main(int argc, char** argv) {
     } else if (i + 1 < argc && arg == "--spin") {
       load.spin_us = static_cast<uint32_t>(std::atoi(argv[++i]));
     } else {
-      std::fprintf(stderr, "usage: iwarp_bound [--seconds S] [--rounds N] [--spin US] [--crc] [--only PART_OF_A_ROW]\n");
+      std::fprintf(
+          stderr,
+          "usage: iwarp_bound [--seconds S] [--rounds N] [--spin US] [--crc] [--only PART_OF_A_ROW]\n");
       return 2;
     }
   }
@@ -393,8 +398,8 @@ int main(int argc, char** argv) {
     load.queue_depth = depth;
     compare(name, load, rounds, crc);
   };
-  std::printf("READ over iWARP framing on loopback, spin %u us, medians of %d runs of %.1f s\n", load.spin_us, rounds,
-              load.seconds);
+  std::printf("READ over iWARP framing on loopback, spin %u us, medians of %d runs of %.1f s\n", load.spin_us,
+              rounds, load.seconds);
   row("1 MiB queue depth 1", 1 << 20, 1);
   row("1 MiB queue depth 8", 1 << 20, 8);
   row("64 KiB queue depth 8", 64 << 10, 8);

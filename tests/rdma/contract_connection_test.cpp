@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <poll.h>
 
+#include <atomic>
+#include <mutex>
 #include <thread>
 
 #include "tests/rdma/contract_harness.hpp"
@@ -253,6 +255,49 @@ TEST_P(Connecting, ManyPairsOnOneQueue) {
     return true;
   }));
   servers.clear();
+}
+
+// The listener's thread hands the request to the thread whose queue shall own the pair.
+TEST_P(Connecting, RequestMovesToAnotherThread) {
+  auto cq = provider_->create_completion_queue(64);
+  ASSERT_TRUE(cq.ok());
+  std::mutex mutex;
+  std::unique_ptr<ConnectRequest> handed;  // guarded by mutex
+  std::atomic<bool> stop{false}, served{false};
+  accepting_.act = [&](std::unique_ptr<ConnectRequest> request) {
+    std::lock_guard lock(mutex);
+    handed = std::move(request);
+  };
+  listen();
+  Memory in(*server_.pd, 4096), out(*client_.pd, 4096);
+  out.fill(3);
+  std::thread owner([&] {
+    Handler handler;
+    std::unique_ptr<QueuePair> qp;
+    while (!stop) {
+      {
+        std::lock_guard lock(mutex);
+        if (auto request = std::move(handed)) {
+          auto made = request->create_queue_pair(*server_.pd, **cq, default_params(), handler);
+          if (!made) break;
+          qp = std::move(*made);
+          ReceiveRequest receive;
+          receive.sge = {in.get(), 0, 4096};
+          if (!qp->post_receive({&receive, 1}) || !qp->accept({})) break;
+        }
+      }
+      Completion c[4];
+      if ((*cq)->poll(base::system_clock().now_ns(), c) > 0 && c[0].status == CompletionStatus::success)
+        served = in.has(3, 0, 1000);
+    }
+    qp.reset();
+  });
+  start_client(listener_->local());
+  EXPECT_TRUE(until([&] { return client_.handler.established; }));
+  EXPECT_TRUE(send(client_, 1, out, 0, 1000).ok());
+  EXPECT_TRUE(until([&] { return served.load(); }));
+  stop = true;
+  owner.join();
 }
 
 // The descriptor wakes a sleeper: with one thread per end, neither spins.

@@ -58,6 +58,7 @@ void Handler::on_established(const ConnectionInfo& info) {
   ird = info.ird;
   ord = info.ord;
   path = info.path;
+  source_untouched = info.source_untouched;
 }
 
 void Handler::on_failed(const Error& why) {

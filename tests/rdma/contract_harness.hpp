@@ -60,6 +60,7 @@ struct Handler final : ConnectionHandler {
   std::vector<std::byte> peer_private;
   uint32_t ird = 0;
   uint32_t ord = 0;
+  bool source_untouched = false;
   std::string path;
   std::optional<Error> failed;
   std::optional<Error> disconnected;

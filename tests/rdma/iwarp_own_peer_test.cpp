@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our provider on both ends: what it costs, and what it knows about itself.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "rdma/providers.hpp"
 #include "tests/rdma/contract_harness.hpp"
 
@@ -90,6 +93,45 @@ TEST_P(OwnPeer, ManySmallRequestsGoInOneCall) {
   client_.qp->flush();
   EXPECT_EQ(client_.cq->counters().syscalls - before, 1u);
   ASSERT_TRUE(until([&] { return server_.find(31) != nullptr; }));
+}
+
+// A file that is served from its mapping and truncated meanwhile costs the connection, not the process.
+TEST_P(OwnPeer, TruncatedFileEndsTheConnection) {
+  for (uint32_t bytes : {300u, 1u << 20}) {
+    SCOPED_TRACE(bytes);
+    client_.qp.reset();
+    server_.qp.reset();
+    client_.handler = Handler{};
+    server_.handler = Handler{};
+    client_.seen.clear();
+    server_.seen.clear();
+    open();
+    EXPECT_TRUE(server_.handler.source_untouched);
+    int fd = memfd_create("served", MFD_CLOEXEC);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(ftruncate(fd, 1 << 20), 0);
+    MemoryRange range;
+    range.kind = MemoryKind::memfd;
+    range.length_bytes = 1 << 20;
+    range.fd = fd;
+    auto region = server_.pd->register_memory(range);
+    ASSERT_TRUE(region.ok());
+    ASSERT_NE((*region)->host(), nullptr);
+    Memory target(*client_.pd, 1 << 20), inbox(*client_.pd, 64);
+    auto exposure = client_.qp->expose(*target, 0, 1 << 20, Purpose::write_target);
+    ASSERT_TRUE(exposure.ok());
+    ASSERT_TRUE(receive(client_, 1, inbox, 0, 64).ok());
+    ASSERT_EQ(ftruncate(fd, 0), 0);
+    ASSERT_TRUE(
+        tagged(server_, Opcode::write, 2, {{region->get(), 0, bytes}}, {exposure->key, exposure->base}).ok());
+    ASSERT_TRUE(both_down());
+    EXPECT_NE(server_.handler.disconnected->text().find("truncated"), std::string::npos)
+        << server_.handler.disconnected->text();
+    ASSERT_TRUE(until([&] { return server_.find(2) && client_.find(1); }));
+    EXPECT_EQ(server_.find(2)->status, CompletionStatus::flushed);
+    server_.qp.reset();
+    close(fd);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Iwarp, OwnPeer, testing::ValuesIn(contract_providers()));

@@ -83,6 +83,7 @@ class IwarpPeer : public testing::Test {
   void TearDown() override {
     qp.reset();
     listener.reset();
+    if (listen_fd >= 0) close(listen_fd);
   }
   void turn() {
     Completion out[32];
@@ -111,6 +112,7 @@ class IwarpPeer : public testing::Test {
 
   // The provider connects to a listener of ours.
   void be_server() {
+    if (listen_fd >= 0) close(listen_fd);
     listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     SocketAddress a = contract::loopback();
     ASSERT_EQ(bind(listen_fd, a.get(), a.length()), 0);
@@ -126,10 +128,13 @@ class IwarpPeer : public testing::Test {
     connect.remote = a;
     connect.private_data = base::bytes_of("hello");
     ASSERT_TRUE(qp->connect(connect).ok());
+    take_request();
+  }
+  void take_request() {
+    sockets.clear();
     peer.emplace(accept4(listen_fd, nullptr, nullptr, SOCK_CLOEXEC));
     ASSERT_GE(peer->fd(), 0);
     sockets = {&*peer};
-    close(listen_fd);
     ASSERT_TRUE(
         until([&] { return peer->got.size() >= 20 && peer->got.size() == 20 + get(peer->got, 18, 2); }));
   }
@@ -232,6 +237,30 @@ TEST_F(IwarpPeer, ReplyOfRevision1IsTaken) {
   ASSERT_TRUE(until([&] { return handler.established; }));
   EXPECT_EQ(handler.ord, 8u);
   EXPECT_EQ(handler.peer_private.size(), 3u);
+}
+
+// A responder that knows only revision 1 rejects, and is asked again in its own words.
+TEST_F(IwarpPeer, Revision1ResponderIsAskedAgain) {
+  be_server();
+  peer->send(reply(0x2001, {}));
+  settle();
+  EXPECT_TRUE(peer->closed);
+  EXPECT_FALSE(handler.failed);
+  take_request();
+  EXPECT_EQ(peer->got, request(0x0001, text("hello")));
+  peer->send(reply(0x0001, text("fine")));
+  ASSERT_TRUE(until([&] { return handler.established; }));
+  EXPECT_EQ(handler.ord, 8u);
+  EXPECT_EQ(handler.peer_private.size(), 4u);
+}
+
+TEST_F(IwarpPeer, ASecondRejectionIsFinal) {
+  be_server();
+  peer->send(reply(0x2001, {}));
+  settle();
+  take_request();
+  peer->send(reply(0x2001, text("no")));
+  ASSERT_TRUE(failed_with("rejected the connection", ECONNREFUSED));
 }
 
 TEST_F(IwarpPeer, RefusalNamesThePortAndTheWayOut) {

@@ -114,7 +114,10 @@ void IwarpCompletionQueue::set_timer(Source& source, TimeNs delay_ns) {
 }
 
 void IwarpCompletionQueue::deliver_events() {
-  while (Source* source = events_.pop_front()) source->deliver();
+  while (Source* source = events_.pop_front()) {
+    moved_ = true;
+    source->deliver();
+  }
 }
 
 Result<void> IwarpCompletionQueue::watch(int socket, Source& source) {

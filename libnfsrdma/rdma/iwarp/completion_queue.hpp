@@ -80,7 +80,7 @@ class IwarpCompletionQueue final : public CompletionQueue {
   int epoll_fd_;
   uint32_t polls_ = 0;
   bool moved_ = false;
-  bool quiet_ = false;   // the last look at the descriptor found nothing
+  bool quiet_ = false;  // the last look at the descriptor found nothing
   std::mutex touching_;
   Ring<Entry> entries_;
   base::IntrusiveList<Source, ReadyTag> ready_;

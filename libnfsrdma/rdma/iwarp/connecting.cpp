@@ -44,26 +44,48 @@ Result<void> IwarpQueuePair::connect(const ConnectParams& params) {
                             consumer_private_bytes_max));
   initiator_ = true;
   remote_ = params.remote;
+  source_ = params.local;
   timeout_ns_ = params.timeout_ns;
+  private_data_.assign(params.private_data.begin(), params.private_data.end());
   depths_ = {std::max(params_.ird, 1u), params_.ord};
-  MpaFrame request;
-  request.crc = options_.crc;
-  request.enhanced = true;
-  request.ours = true;
-  request.ird = static_cast<uint16_t>(depths_.ird);
-  request.ord = static_cast<uint16_t>(depths_.ord);
-  request.private_data.assign(params.private_data.begin(), params.private_data.end());
-  request_ = encode_mpa(request);
-  phase_ = Phase::connecting;
-  auto socket = open_connecting(params.remote, params.local, options_.user_timeout_ns);
-  if (!socket) {
-    fail(std::move(socket).error());
+  build_request(2);
+  if (auto ok = open_socket(); !ok) {
+    fail(std::move(ok).error());
     return {};
   }
-  socket_ = std::move(*socket);
-  if (auto ok = cq_.watch(socket_.fd(), *this); !ok) return ok;
   cq_.set_timer(*this, timeout_ns_);
   return {};
+}
+
+Result<void> IwarpQueuePair::open_socket() {
+  auto socket = open_connecting(remote_, source_, options_.user_timeout_ns);
+  if (!socket) return std::move(socket).error();
+  socket_ = std::move(*socket);
+  readable_ = writable_ = eof_near_ = false;
+  phase_ = Phase::connecting;
+  return cq_.watch(socket_.fd(), *this);
+}
+
+void IwarpQueuePair::build_request(uint8_t revision) {
+  revision_ = revision;
+  MpaFrame request;
+  request.revision = revision;
+  request.crc = options_.crc;
+  request.enhanced = request.ours = revision == 2;
+  request.ird = static_cast<uint16_t>(depths_.ird);
+  request.ord = static_cast<uint16_t>(depths_.ord);
+  request.private_data = private_data_;
+  request_ = encode_mpa(request);
+}
+
+// RFC 6581 section 9: a responder that knows only revision 1 says so by its rejection. Both sides then rely
+// on their configured depths. The time-out goes on.
+void IwarpQueuePair::retry_with_revision_1() {
+  cq_.unwatch(socket_.fd());
+  socket_.reset();
+  reader_.reset();
+  build_request(1);
+  if (auto ok = open_socket(); !ok) fail(std::move(ok).error());
 }
 
 void IwarpQueuePair::start_request() {
@@ -114,13 +136,13 @@ void IwarpQueuePair::read_reply() {
 }
 
 void IwarpQueuePair::judge(const MpaFrame& reply) {
+  if (reply.reject && reply.revision == 1 && revision_ == 2) return retry_with_revision_1();
   if (reply.reject)
     return fail(
         Error(ECONNREFUSED, ErrorOrigin::connection,
               base::text("%s rejected the connection%s: an iWARP listener is there, but its consumer does "
-                         "not want us%s",
-                         remote_.text().c_str(), describe_private_data(reply.private_data).c_str(),
-                         reply.revision == 1 ? " (it speaks MPA revision 1)" : "")));
+                         "not want us",
+                         remote_.text().c_str(), describe_private_data(reply.private_data).c_str())));
   bool too_deep = false;
   auto depths = judge_reply(reply, depths_, &too_deep);
   if (!depths) {

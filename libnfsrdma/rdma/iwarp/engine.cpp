@@ -127,7 +127,8 @@ std::vector<std::byte> Engine::finish() {
   auto end = std::upper_bound(fpdu_ends_.begin(), fpdu_ends_.end(), stream_sent_);
   uint64_t boundary = end == fpdu_ends_.begin() ? batch_begin_ : *(end - 1);
   uint64_t left = stream_sent_ > boundary && end != fpdu_ends_.end() ? *end - stream_sent_ : 0;
-  bool intact = left == 0 || batch_memory_intact();
+  // What is left of a frame is copied, which must not be done to memory that may vanish.
+  bool intact = left == 0 || (!batch_in_place_ && batch_memory_intact());
   for (size_t i = batch_at_; intact && left > 0; i++) {
     size_t n = std::min<uint64_t>(left, batch_[i].iov_len);
     const std::byte* from = static_cast<const std::byte*>(batch_[i].iov_base);

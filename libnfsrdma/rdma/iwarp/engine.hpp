@@ -73,8 +73,8 @@ class Engine final : private SegmentConsumer {
   bool crc() const { return params_.crc; }
 
   const std::optional<Failure>& failure() const { return failure_; }
-  // Ends the stream: every request completes, no memory is named any more. Returns the bytes that may still go out:
-  // the rest of a half-sent FPDU, and the Terminate when there is one to send.
+  // Ends the stream: every request completes, no memory is named any more. Returns the bytes that may still
+  // go out: the rest of a half-sent FPDU, and the Terminate when there is one to send.
   std::vector<std::byte> finish();
 
  private:
@@ -194,7 +194,7 @@ class Engine final : private SegmentConsumer {
   size_t batch_at_ = 0;
   uint64_t batch_begin_ = 0;  // stream offset of its first byte
   uint64_t batch_payload_ = 0;
-  bool batch_in_place_ = false;       // the batch names memory that only the kernel may touch
+  bool batch_in_place_ = false;  // the batch names memory that only the kernel may touch
   std::vector<std::byte> arena_;
   size_t arena_used_ = 0;
   std::vector<uint64_t> fpdu_ends_;  // stream offsets of the batch's FPDU ends

@@ -49,9 +49,12 @@ class IwarpQueuePair final : public QueuePair, public MemoryUser, private Source
   void push(const Completion& completion) override { cq_.push(this, completion); }
 
   // connecting.cpp
+  Result<void> open_socket();
+  void build_request(uint8_t revision);
   void start_request();
   void read_reply();
   void judge(const MpaFrame& reply);
+  void retry_with_revision_1();
   void establish(const Depths& depths, bool crc, bool peer_ours, bool initiator);
   void fail(Error why);
   void time_out();
@@ -87,6 +90,9 @@ class IwarpQueuePair final : public QueuePair, public MemoryUser, private Source
   SocketAddress remote_;
   std::optional<IncomingConnection> incoming_;
   std::vector<std::byte> request_;
+  std::vector<std::byte> private_data_;  // ours, for the Request
+  SocketAddress source_;
+  uint8_t revision_ = 2;
   std::optional<MpaReader> reader_;
   TimeNs timeout_ns_ = 0;
   Depths depths_;
