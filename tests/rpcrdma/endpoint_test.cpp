@@ -55,12 +55,12 @@ class Forms : public Pair {
     }
     EXPECT_EQ(base::load_be<uint32_t>(call.got.data() + results_end), trailer);
     EXPECT_EQ(call.got.size(), results_end + 4);
-    for (uint32_t i = 0; i < n; i++) ASSERT_EQ(data[i], Memory::pattern(1, i)) << i << " of " << n;
+    ASSERT_EQ(Memory::wrong_byte(data.data(), n, 1), n);
     fetches++;
     ASSERT_TRUE(turn_until([&] { return store.releases == fetches; }));
   }
   void expect_untouched(const Memory& m, size_t from) {
-    for (size_t i = from; i < m.bytes; i++) ASSERT_EQ(m.data[i], Memory::pattern(9, i)) << i;
+    ASSERT_EQ(Memory::wrong_byte(m.data + from, m.bytes - from, 9, from), m.bytes - from);
   }
 };
 NFSRDMA_BOTH_PROVIDERS(Forms);
@@ -160,7 +160,7 @@ TEST_P(Forms, RepliesOfEverySizeAroundTheInlineLimit) {
     run(make_results(call, n, n));
     ASSERT_EQ(call.outcome, CallOutcome::replied) << call.error.text();
     ASSERT_EQ(call.got.size(), n);
-    for (uint32_t i = 0; i < n; i++) ASSERT_EQ(call.got[i], Memory::pattern(3, i));
+    ASSERT_EQ(Memory::wrong_byte(call.got.data(), n, 3), n);
     EXPECT_EQ(endpoint->stats().reply_segments > 0, n > 4096 - 28 - 24) << n;
   }
 }
@@ -222,7 +222,7 @@ TEST_P(Forms, WriteChunkAndReplyChunkInOneCall) {
   EXPECT_TRUE(call.data_placed);
   EXPECT_EQ(call.data_length, 300'001u);
   EXPECT_EQ(call.got.size(), 8u);
-  for (uint32_t i = 0; i < 300'001; i++) ASSERT_EQ(into.data[i], Memory::pattern(1, i));
+  ASSERT_EQ(Memory::wrong_byte(into.data, 300'001, 1), 300'001u);
   expect_untouched(into, 300'001);
 }
 

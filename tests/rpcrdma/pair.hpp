@@ -44,6 +44,13 @@ struct Memory {
   void fill(uint32_t seed) {
     for (size_t i = 0; i < bytes; i++) data[i] = pattern(seed, i);
   }
+  // Index of the first of n bytes that is not the pattern (which starts at its byte `from`); n when all are
+  // right.
+  static size_t wrong_byte(const std::byte* at, size_t n, uint32_t seed, size_t from = 0) {
+    for (size_t i = 0; i < n; i++)
+      if (at[i] != pattern(seed, from + i)) return i;
+    return n;
+  }
   static std::byte pattern(uint32_t seed, size_t i) {
     return static_cast<std::byte>((i * 31 + i / 251 + seed * 7 + 1) & 0xff);
   }
