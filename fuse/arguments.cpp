@@ -97,10 +97,12 @@ Refusal parse_arguments(int argc, char** argv, Config& config) {
   opterr = 0;
   optind = 1;
   for (;;) {
-    int at = optind;
     int letter = getopt_long(argc, argv, "hVo:vnt:N:fsd", long_options, nullptr);
     if (letter < 0) break;
-    if (letter == '?') return usage(config, std::string("unknown flag, or one without its value: \"") + argv[at] + "\"");
+    if (letter == '?') {
+      std::string flag = optopt > 0 && optopt < 256 ? std::string("-") + static_cast<char>(optopt) : argv[optind - 1];
+      return usage(config, "unknown flag, or one without its value: \"" + flag + "\"");
+    }
     if (Refusal refusal = take_letter(letter, config, words); refusal.exit_code) return refusal;
   }
   if (config.help || config.version) return {};

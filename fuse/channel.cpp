@@ -162,7 +162,8 @@ bool Channel::answer(uint64_t unique, int errno_value, const iovec* parts, int c
 
 ssize_t Channel::write_answer(int fd, iovec* parts, int count, void* userdata) {
   auto* channel = static_cast<Channel*>(userdata);
-  if (!channel->swallow_) return writev(fd, parts, count);
+  if (channel->init_ == Init::answer) channel->complete_init(parts, count);
+  if (channel->init_ != Init::swallow) return writev(fd, parts, count);
   ssize_t bytes = 0;
   for (int i = 0; i < count; i++) bytes += static_cast<ssize_t>(parts[i].iov_len);
   return bytes;

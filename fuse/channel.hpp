@@ -36,7 +36,7 @@ class Channel {
   // Takes the descriptor.
   Result<void> open_session(int fd);
   // The kernel says INIT once; every session must have seen it. Only the first one's answer may leave.
-  void replay_init(const void* bytes, size_t length, bool answer);
+  void replay_init(void* bytes, size_t length, bool answer);
   // Then requests are read on the loop.
   void start();
 
@@ -65,6 +65,7 @@ class Channel {
   static ssize_t write_answer(int fd, iovec* parts, int count, void* channel);
 
  private:
+  void complete_init(iovec* parts, int count) const;
   enum class Reading : uint8_t { stopped, watching, out_of_memory };
 
   void on_ready();
@@ -83,7 +84,9 @@ class Channel {
 
   fuse_session* session_ = nullptr;
   int fd_ = -1;
-  bool swallow_ = false;  // the answer to a replayed INIT
+  enum class Init : uint8_t { over, swallow, answer };
+  Init init_ = Init::over;
+  uint64_t init_flags_ = 0;  // offered by the kernel
   std::atomic<bool> ended_{false};
   Reading reading_ = Reading::stopped;
   bool stopping_ = false;

@@ -85,13 +85,29 @@ Result<void> Channel::open_session(int fd) {
   return {};
 }
 
-void Channel::replay_init(const void* bytes, size_t length, bool answers) {
+void Channel::replay_init(void* bytes, size_t length, bool answers) {
+  auto* in = reinterpret_cast<const fuse_init_in*>(static_cast<const fuse_in_header*>(bytes) + 1);
+  if (length >= sizeof(fuse_in_header) + offsetof(fuse_init_in, flags) + sizeof in->flags) init_flags_ = in->flags;
+  if ((init_flags_ & FUSE_INIT_EXT) && length >= sizeof(fuse_in_header) + sizeof *in)
+    init_flags_ |= uint64_t{in->flags2} << 32;
   fuse_buf request = {};
-  request.mem = const_cast<void*>(bytes);
+  request.mem = bytes;
   request.size = length;
-  swallow_ = !answers;
+  init_ = answers ? Init::answer : Init::swallow;
   fuse_session_process_buf(session_, &request);
-  swallow_ = false;
+  init_ = Init::over;
+}
+
+// What libfuse 3.14 cannot say: that the server clears suid and sgid bits on writes, so that the kernel need not try it
+// in the writer's name; and that files which go around the page cache may be mapped all the same.
+void Channel::complete_init(iovec* parts, int count) const {
+  constexpr uint64_t direct_io_allow_mmap = uint64_t{1} << 36;  // since protocol 7.39
+  if (count < 2 || parts[1].iov_len < offsetof(fuse_init_out, flags2) + sizeof(uint32_t)) return;
+  auto* out = static_cast<fuse_init_out*>(parts[1].iov_base);
+  out->flags |= static_cast<uint32_t>(init_flags_ & FUSE_HANDLE_KILLPRIV);
+  if (!(init_flags_ & direct_io_allow_mmap)) return;
+  out->flags |= FUSE_INIT_EXT;
+  out->flags2 |= static_cast<uint32_t>(direct_io_allow_mmap >> 32);
 }
 
 // Session 0 sees INIT last: once its answer is out, requests come to any of the descriptors.

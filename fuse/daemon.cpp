@@ -59,6 +59,7 @@ class Daemon {
 
   int run() {
     if (auto started = start(); !started) return refuse(started.error());
+    hold_log(false);
     report(exit_done, "");
     log(LogLevel::info, "%s is mounted on %s", plan_.source.c_str(), plan_.directory.c_str());
     bool drained = wait_for_end() && drain();
@@ -97,9 +98,10 @@ class Daemon {
 Result<void> Daemon::start() {
   if (!config_.core_dumps) prctl(PR_SET_DUMPABLE, 0);
   if (auto opened = open_log(config_.log); !opened) return opened;
+  hold_log(true);
   if (plan_.passed_fd < 0) {
     // The last fork: RDMA devices do not survive one.
-    if (auto started = mounter_.start(plan_, status_fd_); !started) return started;
+    if (auto started = mounter_.start(plan_); !started) return started;
     if (auto able = mounter_.check(); !able) return able;
   }
   drop_privileges();

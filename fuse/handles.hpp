@@ -23,7 +23,6 @@ struct OpenFile {
   const File file;
   const Credentials who;       // of the opener: reads and writes go out in that name
   bool writable = false;
-  bool page_cache = true;      // the kernel keeps pages of what goes through this handle
   std::atomic<bool> closing{false};
   // errno of a write-back that nobody asked for: the next flush or fsync tells it.
   std::atomic<int> kept_error{0};

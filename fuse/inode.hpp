@@ -41,6 +41,8 @@ class Inode {
   std::atomic<NodeType> type{NodeType::none};
   std::atomic<uint64_t> number{0};  // st_ino
 
+  std::atomic<bool> may_have_pages{false};  // some handle has used the kernel's page cache
+
   AsyncMutex appending;
 
   std::mutex mutex;  // guards what follows

@@ -18,6 +18,8 @@ namespace nfsrdma::fuse {
 namespace {
 
 std::shared_ptr<spdlog::logger> logger;
+LogLevel wanted_level = LogLevel::info;
+bool to_terminal = false;
 
 spdlog::level::level_enum level_of(LogLevel level) {
   switch (level) {
@@ -86,8 +88,15 @@ Result<void> open_log(const LogTarget& target) {
   made->flush_on(spdlog::level::trace);
   made->set_pattern(pattern);
   logger = std::move(made);
+  wanted_level = target.lowest;
+  to_terminal = target.where == "stderr";
   set_log_sink(library_line, target.lowest);
   return {};
+}
+
+void hold_log(bool held) {
+  if (!to_terminal || !logger || wanted_level != LogLevel::info) return;
+  logger->set_level(level_of(held ? LogLevel::warn : LogLevel::info));
 }
 
 void log(LogLevel level, const char* format, ...) {

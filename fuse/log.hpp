@@ -20,6 +20,10 @@ bool parse_log_level(const std::string& word, LogLevel& level);
 // Before threads are started; the library's lines go there, too. The file's error when it cannot be opened.
 Result<void> open_log(const LogTarget& target);
 
+// While a mount is being started on a terminal, one line says how it went: until then notes of level info are left
+// out, unless more than the default level was asked for.
+void hold_log(bool held);
+
 // Any thread.
 [[gnu::format(printf, 2, 3)]] void log(LogLevel level, const char* format, ...);
 

@@ -26,7 +26,7 @@ namespace {
 struct Answer {
   int errno_value = 0;
   ErrorOrigin origin = ErrorOrigin::local;
-  char line[1000] = {};
+  char line[1003] = {};  // no padding behind it: the whole of it is sent
 };
 
 Error failure(int errno_value, std::string line) { return Error(errno_value, ErrorOrigin::local, std::move(line)); }
@@ -57,7 +57,7 @@ int receive_fd(int socket, Answer* answer) {
 }
 
 void send_answer(int socket, const Result<int>& result) {
-  Answer answer;
+  Answer answer = {};
   if (!result) {
     answer.errno_value = result.error().errno_value();
     answer.origin = result.error().origin();
@@ -186,6 +186,8 @@ Result<int> do_check() {
   if (chdir("/") != 0) _exit(1);
   int null = open("/dev/null", O_RDWR);
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+  socket = dup2(socket, STDERR_FILENO + 1);
+  close_range(STDERR_FILENO + 2, ~0u, 0);  // log, signals, and whatever else was inherited
   char command;
   while (recv(socket, &command, 1, 0) == 1) {
     Result<int> result = command == 'm' ? do_mount(plan) : command == 'u' ? do_unmount(plan) : do_check();
@@ -203,7 +205,7 @@ Mounter::~Mounter() {
   }
 }
 
-Result<void> Mounter::start(const MountPlan& plan, int close_in_child) {
+Result<void> Mounter::start(const MountPlan& plan) {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
     return failure(errno, std::string("socketpair: ") + strerror(errno));
@@ -215,8 +217,6 @@ Result<void> Mounter::start(const MountPlan& plan, int close_in_child) {
     return failure(error, std::string("fork: ") + strerror(error));
   }
   if (child == 0) {
-    close(pair[0]);
-    if (close_in_child >= 0) close(close_in_child);
     serve(pair[1], plan);
   }
   close(pair[1]);

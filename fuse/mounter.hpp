@@ -18,8 +18,8 @@ class Mounter {
   Mounter(const Mounter&) = delete;
   Mounter& operator=(const Mounter&) = delete;
 
-  // Forks. close_in_child: a descriptor that must not live on in the child (the status pipe).
-  Result<void> start(const MountPlan& plan, int close_in_child);
+  // Forks. The child keeps no descriptor but its end of a socket.
+  Result<void> start(const MountPlan& plan);
   // Whether this machine and user can have FUSE at all; cheap, for before the server is asked.
   Result<void> check();
   // Mounts, and gives the connection's descriptor.

@@ -10,6 +10,7 @@
 
 #include "channel.hpp"
 #include "libfuse.hpp"
+#include "log.hpp"
 
 namespace nfsrdma::fuse {
 
@@ -29,6 +30,7 @@ void DataRequest::read() {
 void DataRequest::finish_read(const Result<ReadResult>& result) {
   if (!std::exchange(answered, true)) {
     if (!result) {
+      log(LogLevel::debug, "READ at %llu: %s", static_cast<unsigned long long>(offset), result.error().text().c_str());
       channel_.answer(unique, result.error().errno_value());
     } else if (size_t length = std::min<size_t>(result->length, size)) {
       iovec payload = {buffer.data(), length};
@@ -62,7 +64,10 @@ void DataRequest::finish_write(const Result<size_t>& result) {
 
 void DataRequest::answer_write(const Result<size_t>& result) {
   if (std::exchange(answered, true)) return;
-  if (!result) return void(channel_.answer(unique, result.error().errno_value()));
+  if (!result) {
+    log(LogLevel::debug, "WRITE at %llu: %s", static_cast<unsigned long long>(offset), result.error().text().c_str());
+    return void(channel_.answer(unique, result.error().errno_value()));
+  }
   fuse_write_out out = {};
   out.size = static_cast<uint32_t>(std::min<size_t>(*result, size));
   iovec part = {&out, sizeof out};
@@ -75,10 +80,10 @@ Detached DataRequest::append(DataRequest& request) {
   Channel& channel = request.channel_;
   Filesystem& fs = channel.fs;
   std::shared_ptr<OpenFile> file = request.file;
-  const uint64_t expected = request.offset, length = request.size, inode = file->inode->id;
-  co_await file->inode->appending.lock();
+  Inode& inode = *file->inode;
+  co_await inode.appending.lock();
   Wait<Attributes> asked;
-  fs.mount.get_attributes(file->inode->node, file->who, asked.done());
+  fs.mount.get_attributes(inode.node, file->who, asked.done());
   Result<Attributes> attributes = co_await asked;
   Result<size_t> result = size_t{0};
   if (attributes) {
@@ -89,19 +94,17 @@ Detached DataRequest::append(DataRequest& request) {
   } else {
     result = attributes.error();
   }
-  const bool moved = result && request.offset != expected;
-  file->inode->appending.unlock();
-  if (moved && !file->page_cache) {
-    // Pages that other handles have cached: the kernel holds none of them for this write, so they can go first.
-    drop_attributes(channel.session(), inode);
+  inode.appending.unlock();
+  if (result) drop_attributes(channel.session(), inode.id);
+  if (result && inode.may_have_pages) {
+    // Through other handles: the last page ends in zeros where the new bytes are. The handle that appends has none,
+    // so no page is locked for this request.
     Wait<bool> dropped;
-    fs.notifier.drop_pages(inode, request.offset, length, &channel.loop, [&dropped] { dropped.complete(true); });
+    fs.notifier.drop_pages(inode.id, request.offset, request.size, &channel.loop, [&dropped] { dropped.complete(true); });
     Result<bool> done = co_await dropped;
     static_cast<void>(done);
   }
   request.finish_write(result);
-  // Through the page cache the kernel has laid the bytes where it thought they go, in pages locked until the answer.
-  if (moved && file->page_cache) fs.notifier.drop_pages(inode, expected & ~uint64_t{4095}, 0);
 }
 
 }  // namespace nfsrdma::fuse

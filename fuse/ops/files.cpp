@@ -62,14 +62,14 @@ Task<bool> revalidate_pages(Request& request, InodePtr inode, uint64_t change) {
   co_return done.ok();
 }
 
-// Appending through a write-only handle goes around the page cache: the kernel would lay the bytes where the file
-// ended when it last looked.
-bool around_page_cache(int flags) { return (flags & O_APPEND) && (flags & O_ACCMODE) == O_WRONLY; }
+// Appending goes around the page cache: the kernel would lay the bytes where the file ended when it last looked.
+bool around_page_cache(int flags) { return (flags & O_APPEND) && writes(flags); }
 
 uint64_t add_handle(Request& request, const InodePtr& inode, const Opened& opened, int flags) {
   auto file = std::make_shared<OpenFile>(inode, opened.file, request.who());
   file->writable = writes(flags);
-  file->page_cache = !around_page_cache(flags);
+  // What can be read can be mapped, and a map has pages whatever the flags are.
+  if (!around_page_cache(flags) || (flags & O_ACCMODE) == O_RDWR) inode->may_have_pages = true;
   if (file->writable) {
     std::scoped_lock lock(inode->mutex);
     inode->writer = file;

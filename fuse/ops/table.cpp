@@ -57,7 +57,7 @@ const fuse_lowlevel_ops& operations() {
 void ops::init(void* userdata, fuse_conn_info* connection) {
   const Options& options = static_cast<Channel*>(userdata)->fs.options;
   unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ATOMIC_O_TRUNC |
-                    FUSE_CAP_DONT_MASK | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_IOCTL_DIR;
+                    FUSE_CAP_DONT_MASK | FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR;
   if (options.rdirplus != Switch::off) wanted |= FUSE_CAP_READDIRPLUS;
   if (options.rdirplus == Switch::automatic) wanted |= FUSE_CAP_READDIRPLUS_AUTO;
   connection->want = connection->capable & wanted;
