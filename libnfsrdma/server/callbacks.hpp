@@ -17,7 +17,8 @@ class Callbacks final : public CallbackSender {
   struct Exchange;
   void send_next(const SessionRef& session);
   void start(const SessionRef& session, State::CallbackTurn turn);
-  static std::optional<Status> outcome_of(const Result<base::ConstBytes>& reply, uint32_t xid);
+  static std::optional<Status> outcome_of(const Result<base::ConstBytes>& reply, uint32_t xid,
+                                          CallbackKind kind);
 
   State& state_;
   const TimeNs answer_ns_;

@@ -11,6 +11,7 @@ namespace {
 constexpr const char* known_words =
     "delay=MS drop=N disconnect=N refuse=OP[:STATUS] credits=A[/B...] inline=BYTES no_private_data restart=N "
     "verifier=N callback=NAME";
+// In the order of CallbackKind.
 constexpr std::string_view callbacks[] = {"null", "recall", "recall_any", "recall_slot", "notify_lock", "getattr"};
 
 bool number_of(std::string_view text, uint32_t& n) {
@@ -97,6 +98,11 @@ nfs4::Status ServerFaults::on_op(uint32_t op) const {
     if (r.op == op) return r.status;
   }
   return nfs4::Status::ok;
+}
+
+CallbackKind ServerFaults::callback_kind() const {
+  auto at = std::ranges::find(callbacks, plan_.callback) - std::begin(callbacks);
+  return static_cast<CallbackKind>(at);
 }
 
 bool ServerFaults::drops_reply() { return due(plan_.drop_every, drop_count_); }

@@ -27,6 +27,7 @@
 #include "nfs4/constants.hpp"
 #include "nfsrdma/error.hpp"
 #include "rpcrdma/responder_faults.hpp"
+#include "server/state_types.hpp"
 
 namespace nfsrdma::server {
 
@@ -61,6 +62,7 @@ class ServerFaults final : public rpcrdma::ResponderFaults {
   // After a compound was executed, on its loop.
   bool drops_reply();
   bool restarts() { return due(plan_.restart_every, restart_count_); }
+  CallbackKind callback_kind() const;
   bool changes_verifier() { return due(plan_.verifier_every, verifier_count_); }
 
   rpcrdma::ConnectFault on_connect() override;

@@ -2,6 +2,7 @@
 #include "server/server.hpp"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.hpp"
 
@@ -25,6 +26,10 @@ NfsServer::NfsServer(base::Clock& clock, base::Random& random, Store& store, Rec
   context_.data_bytes_max = params.data_bytes_max;
   context_.root_squash = params.root_squash;
   state_.set_callback_sender(&callbacks_);
+  changes_ = store_.watch_changes([this](const ObjectRef& object) {
+    [[maybe_unused]] Status recalled = state_.break_delegations(nullptr, object, true);
+  });
+  state_.set_change_source(changes_.get());
 }
 
 NfsServer::~NfsServer() { state_.set_callback_sender(nullptr); }
@@ -76,11 +81,26 @@ void NfsServer::on_call(std::unique_ptr<rpc::ServerCall> call) {
 
 io::Task<void> NfsServer::serve(std::unique_ptr<rpc::ServerCall> call, ConnectionRef connection) {
   co_await run_compound(context_, std::move(call), std::move(connection));
+  if (faults_) misbehave();
   under_way_.fetch_sub(1, std::memory_order_release);
+}
+
+void NfsServer::misbehave() {
+  if (faults_->changes_verifier()) store_.change_verifier();
+  if (!faults_->restarts()) return;
+  state_.restart();
+  store_.change_verifier();
+  std::lock_guard lock(connections_mutex_);
+  for (const auto& [id, connection] : connections_) {
+    connection->loop.post([connection = connection] {
+      if (connection->rpc) connection->rpc->drop(Error(ECONNRESET, ErrorOrigin::local, "fault: restart"));
+    });
+  }
 }
 
 void NfsServer::start_housekeeping(io::IoLoop& loop) {
   loop_ = &loop;
+  if (changes_) changes_->start(loop);
   timer_.set([this] { tick(); });
   loop.arm(timer_, loop.now_ns() + base::seconds(1));
 }
@@ -90,11 +110,13 @@ void NfsServer::tick() {
     if (recovery_ && !state_.is_recorded(owner)) io::spawn(recovery_->remove(std::move(owner)));
   }
   io::spawn(store_.tick());
+  if (faults_ && !faults_->plan().callback.empty()) state_.call_everybody(faults_->callback_kind());
   loop_->arm(timer_, loop_->now_ns() + base::seconds(1));
 }
 
 io::Task<void> NfsServer::close() {
   if (loop_ && timer_.armed()) loop_->cancel(timer_);
+  if (loop_ && changes_) changes_->stop();
   io::IoLoop& loop = *io::IoLoop::current();
   while (under_way_.load(std::memory_order_acquire) > 0) co_await loop.sleep_for(base::ms(1));
 }

@@ -50,6 +50,7 @@ class NfsServer final : public rpc::Service {
 
  private:
   ConnectionRef connection_of(rpc::ServerConnection& connection);
+  void misbehave();
   io::Task<void> serve(std::unique_ptr<rpc::ServerCall> call, ConnectionRef connection);
   void tick();
 
@@ -57,6 +58,7 @@ class NfsServer final : public rpc::Service {
   Store& store_;
   Recovery* recovery_;
   std::unique_ptr<ServerFaults> faults_;
+  std::unique_ptr<ChangeSource> changes_;
   State state_;
   Callbacks callbacks_;
   ServerContext context_;

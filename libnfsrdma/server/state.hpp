@@ -101,6 +101,8 @@ class State {
   State(base::Clock& clock, base::Random& random, const StateParams& params);
   ~State();
   void set_callback_sender(CallbackSender* sender) { callback_sender_ = sender; }
+  // Without one, delegations are given as if nobody but clients touched the files.
+  void set_change_source(ChangeSource* source) { changes_ = source; }
   const StateParams& params() const { return params_; }
 
   // Client ids and sessions (state_clients.cpp, state_sessions.cpp). Views in results point into this object.
@@ -153,7 +155,7 @@ class State {
   Status break_delegations(const Client* client, const ObjectRef& object, bool writes);
   bool any_delegations() const { return delegations_.load(std::memory_order_acquire) > 0; }
   // Outcome of a callback. ok or a status of the client's; nullopt: no answer in time, or the connection was lost.
-  void callback_done(const SessionRef& session, uint64_t serial, std::optional<Status> status);
+  void callback_done(const SessionRef& session, const CallbackRequest& request, std::optional<Status> status);
   // The next thing to send for a session, and over which connection; empty when there is nothing or nowhere.
   struct CallbackTurn {
     CallbackRequest request;
@@ -167,8 +169,10 @@ class State {
   // About once a second: expires leases, revokes what was recalled in vain, ends grace. Owners whose record must
   // go are returned.
   std::vector<std::string> tick();
-  // Every lease at once, for tests of clients.
-  void expire_all();
+  // For tests of clients: as if the server had been started again, with every client recorded that had come that far.
+  void restart();
+  // For tests of clients: sends a callback of this kind to every session that has a back channel.
+  void call_everybody(CallbackKind kind);
 
   struct Counts {
     size_t clients = 0, sessions = 0, opens = 0, locks = 0, delegations = 0, files = 0;
@@ -183,6 +187,7 @@ class State {
   ClientRef find_owner(std::string_view owner, bool confirmed);
   ClientRef add_client(const nfs4::ExchangeIdArgs& args, const Principal& principal);
   void drop_client(const ClientRef& client);
+  bool drop_unconfirmed();
   void drop_session(const SessionRef& session);
   bool has_state(const Client& client) const { return client.opens + client.locks > 0 || !client.delegations.empty(); }
   void fill_exchange_result(const Client& client, nfs4::ExchangeIdResult& result) const;
@@ -228,6 +233,7 @@ class State {
   // state_delegations.cpp
   Status break_locked(const Client* client, FileState& file, bool writes, uint64_t except_serial);
   void recall(DelegationState& delegation);
+  void call(Client& client, CallbackRequest request);
   void drop_delegation(DelegationState& delegation);
   void revoke(DelegationState& delegation);
   void grant(const SessionRef& session, FileState& file, const OpenRequest& request, nfs4::OpenDelegation& out);
@@ -240,6 +246,7 @@ class State {
   base::Random& random_;
   const StateParams params_;
   CallbackSender* callback_sender_ = nullptr;
+  ChangeSource* changes_ = nullptr;
 
   std::atomic<uint32_t> delegations_{0};
 
@@ -251,12 +258,15 @@ class State {
   std::unordered_map<SessionId, SessionRef, SessionIdHash> sessions_;
   std::unordered_map<FileHandle, std::unique_ptr<FileState>> files_;
   std::unordered_map<uint64_t, std::unique_ptr<StateEntry>> entries_;
+  uint32_t instance_;                      // params_.instance, but for restart()
+  std::set<std::string> recorded_;         // may reclaim
   std::set<std::string> awaited_;          // recorded clients that have not finished reclaiming
   std::vector<std::string> unrecord_;
   TimeNs grace_until_ns_ = 0;
   uint32_t client_counter_ = 0;
   uint32_t session_counter_ = 0;
   uint64_t serial_counter_ = 0;
+  uint64_t callback_counter_ = 0;
 };
 
 // Where State hands over that a session has something to call. Called with State's mutex held: must only post.

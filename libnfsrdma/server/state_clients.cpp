@@ -15,7 +15,12 @@ constexpr uint32_t exchange_flags_known =
 }  // namespace
 
 State::State(base::Clock& clock, base::Random& random, const StateParams& params)
-    : clock_(clock), random_(random), params_(params), awaited_(params.recorded) {
+    : clock_(clock),
+      random_(random),
+      params_(params),
+      instance_(params.instance),
+      recorded_(params.recorded),
+      awaited_(params.recorded) {
   if (!awaited_.empty()) grace_until_ns_ = clock_.now_ns() + params_.grace_ns;
 }
 
@@ -38,14 +43,24 @@ ClientRef State::find_owner(std::string_view owner, bool confirmed) {
 
 ClientRef State::add_client(const nfs4::ExchangeIdArgs& args, const Principal& principal) {
   auto client = std::make_shared<Client>();
-  client->id = static_cast<ClientId>(params_.instance) << 32 | ++client_counter_;
+  client->id = static_cast<ClientId>(instance_) << 32 | ++client_counter_;
   client->owner = std::string(base::text_of(args.client_owner.owner));
   client->verifier = args.client_owner.verifier;
   client->principal = principal;
-  client->may_reclaim = params_.recorded.contains(client->owner);
+  client->may_reclaim = recorded_.contains(client->owner);
   client->renewed_ns = clock_.now_ns();
   clients_.emplace(client->id, client);
   return client;
+}
+
+// Makes room by forgetting who announced itself and never came back, the one that did so first.
+bool State::drop_unconfirmed() {
+  ClientRef oldest;
+  for (const auto& [id, client] : clients_) {
+    if (!client->confirmed && (!oldest || client->renewed_ns < oldest->renewed_ns)) oldest = client;
+  }
+  if (oldest) drop_client(oldest);
+  return oldest != nullptr;
 }
 
 void State::fill_exchange_result(const Client& client, nfs4::ExchangeIdResult& result) const {
@@ -79,7 +94,7 @@ Status State::exchange_id(const nfs4::ExchangeIdArgs& args, const Principal& pri
       return Status::clid_inuse;
     }
     if (ClientRef unconfirmed = find_owner(owner, false)) drop_client(unconfirmed);
-    if (clients_.size() >= params_.limits.clients_max) return Status::delay;
+    if (clients_.size() >= params_.limits.clients_max && !drop_unconfirmed()) return Status::delay;
     client = add_client(args, principal);
   }
   fill_exchange_result(*client, result);
@@ -192,13 +207,17 @@ std::vector<std::string> State::tick() {
   return std::exchange(unrecord_, {});
 }
 
-void State::expire_all() {
+void State::restart() {
   Lock lock(mutex_);
+  recorded_.clear();
   while (!clients_.empty()) {
     ClientRef client = clients_.begin()->second;
-    if (client->confirmed) unrecord_.push_back(client->owner);
+    if (client->confirmed && client->reclaim_complete) recorded_.insert(client->owner);
     drop_client(client);
   }
+  instance_ += 2;
+  awaited_ = recorded_;
+  grace_until_ns_ = awaited_.empty() ? 0 : clock_.now_ns() + params_.grace_ns;
 }
 
 State::Counts State::counts() {

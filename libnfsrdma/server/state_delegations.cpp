@@ -41,6 +41,7 @@ bool State::may_delegate(const Client& client, const FileState& file, const Open
     if (&d->client == &client || d->write || write) return false;
   }
   for (const OpenState* open : file.opens) {
+    // Our own writer is a conflict as well: a read delegation promises that nobody writes.
     if (&open->client != &client && (write || (open->access & nfs4::share::access_write))) return false;
     if (!write && (open->access & nfs4::share::access_write)) return false;
   }
@@ -49,7 +50,11 @@ bool State::may_delegate(const Client& client, const FileState& file, const Open
 
 void State::give_delegation(Client& client, FileState& file, const OpenRequest& request, bool write,
                             nfs4::OpenDelegation& out) {
+  // What the holder of a write delegation does looks like anybody's change from here: those are not watched.
+  bool watched = !write && changes_ != nullptr;
+  if (watched && !changes_->begin(file.object)) return;
   DelegationState& d = add_entry<DelegationState>(client, file, write);
+  d.watched = watched;
   d.opener = request.opener;
   d.reader = request.reader;
   d.writer = request.writer;
@@ -89,6 +94,7 @@ void State::drop_delegation(DelegationState& d) {
   std::erase(d.client.delegations, &d);
   std::erase(file.delegations, &d);
   delegations_.fetch_sub(1, std::memory_order_acq_rel);
+  if (d.watched) changes_->end(file.object);
   entries_.erase(d.serial);
   drop_file_if_unused(file);
 }
@@ -99,6 +105,7 @@ void State::revoke(DelegationState& d) {
   std::erase(d.client.delegations, &d);
   std::erase(file.delegations, &d);
   delegations_.fetch_sub(1, std::memory_order_acq_rel);
+  if (std::exchange(d.watched, false)) changes_->end(file.object);
   d.revoked = true;
   d.reader.reset();
   d.writer.reset();
@@ -106,17 +113,52 @@ void State::revoke(DelegationState& d) {
   drop_file_if_unused(file);
 }
 
+// Into the queue of a session that can be called, or of any one, where it waits until a connection is bound.
+void State::call(Client& client, CallbackRequest request) {
+  if (client.sessions.empty()) return;
+  ConnectionRef connection;
+  Session* usable = session_with_back_channel(client, connection);
+  SessionRef session = client.sessions.front();
+  for (const SessionRef& s : client.sessions) {
+    if (s.get() == usable) session = s;
+  }
+  request.id = ++callback_counter_;
+  session->callbacks.push_back(std::move(request));
+  if (usable && callback_sender_) callback_sender_->callbacks_waiting(session, connection->loop);
+}
+
 void State::recall(DelegationState& d) {
   if (d.recalled_ns != 0) return;
   d.recalled_ns = d.file.recalled_ns = clock_.now_ns();
-  ConnectionRef connection;
-  Session* session = session_with_back_channel(d.client, connection);
-  for (const SessionRef& ref : d.client.sessions) {
-    // Without a back channel it waits until one is bound again.
-    if (session && ref.get() != session) continue;
-    ref->callbacks.push_back({d.serial, stateid_of(d), d.file.object->handle()});
-    if (session && callback_sender_) callback_sender_->callbacks_waiting(ref, connection->loop);
-    return;
+  CallbackRequest request;
+  request.serial = d.serial;
+  request.stateid = stateid_of(d);
+  request.handle = d.file.object->handle();
+  call(d.client, std::move(request));
+}
+
+void State::call_everybody(CallbackKind kind) {
+  Lock lock(mutex_);
+  for (const auto& [id, client] : clients_) {
+    ConnectionRef connection;
+    Session* session = session_with_back_channel(*client, connection);
+    if (!session || !session->callbacks.empty()) continue;
+    if (kind == CallbackKind::recall) {
+      for (DelegationState* d : client->delegations) recall(*d);
+      continue;
+    }
+    CallbackRequest request;
+    request.kind = kind;
+    if (kind == CallbackKind::recall_slot) {
+      session->replies.set_target(std::max(1u, session->replies.slots() / 2));
+      request.target = session->replies.target_highest();
+    }
+    if (!client->open_owners.empty()) {
+      request.handle = client->open_owners.begin()->second->opens[0]->file.object->handle();
+    }
+    if (!client->delegations.empty()) request.handle = client->delegations[0]->file.object->handle();
+    if (!client->lock_owners.empty()) request.lock_owner = client->lock_owners.begin()->first;
+    call(*client, std::move(request));
   }
 }
 
@@ -151,9 +193,8 @@ std::optional<State::CallbackTurn> State::next_callback(const SessionRef& sessio
   Lock lock(mutex_);
   if (session->dead || session->callback_busy) return std::nullopt;
   // What was returned meanwhile need not be asked for.
-  while (!session->callbacks.empty() && !entries_.contains(session->callbacks.front().serial)) {
-    session->callbacks.pop_front();
-  }
+  auto returned = [this](const CallbackRequest& r) { return r.serial != 0 && !entries_.contains(r.serial); };
+  while (!session->callbacks.empty() && returned(session->callbacks.front())) session->callbacks.pop_front();
   if (session->callbacks.empty()) return std::nullopt;
   for (auto it = session->connections.rbegin(); it != session->connections.rend(); ++it) {
     if (!it->back) continue;
@@ -165,7 +206,7 @@ std::optional<State::CallbackTurn> State::next_callback(const SessionRef& sessio
   return std::nullopt;
 }
 
-void State::callback_done(const SessionRef& session, uint64_t serial, std::optional<Status> status) {
+void State::callback_done(const SessionRef& session, const CallbackRequest& request, std::optional<Status> status) {
   Lock lock(mutex_);
   session->callback_busy = false;
   if (session->dead) return;
@@ -175,12 +216,12 @@ void State::callback_done(const SessionRef& session, uint64_t serial, std::optio
     session->client->callback_fault = true;
     return;
   }
-  if (++session->callback_sequence == 0) session->callback_sequence = 1;
-  if (session->callbacks.empty() || session->callbacks.front().serial != serial) return;
+  if (request.kind != CallbackKind::null && ++session->callback_sequence == 0) session->callback_sequence = 1;
+  if (session->callbacks.empty() || session->callbacks.front().id != request.id) return;
   session->callbacks.pop_front();
   // delay: the client does not know the delegation yet, its OPEN is under way. It gets another chance at the next
   // conflict; else the lease decides.
-  auto it = entries_.find(serial);
+  auto it = entries_.find(request.serial);
   if (*status == Status::delay && it != entries_.end() && it->second->kind == StateKind::delegation) {
     static_cast<DelegationState&>(*it->second).recalled_ns = 0;
   }

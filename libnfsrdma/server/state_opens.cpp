@@ -39,14 +39,14 @@ void State::drop_file_if_unused(FileState& file) {
 Stateid State::stateid_of(const StateEntry& entry) const {
   Stateid stateid;
   stateid.seqid = entry.seqid;
-  base::store_be(stateid.other.data(), params_.instance);
+  base::store_be(stateid.other.data(), instance_);
   base::store_be(stateid.other.data() + 4, entry.serial);
   return stateid;
 }
 
 StateEntry* State::entry_of(const Stateid& stateid, Status& status) {
   status = Status::bad_stateid;
-  if (base::load_be<uint32_t>(stateid.other.data()) != params_.instance) {
+  if (base::load_be<uint32_t>(stateid.other.data()) != instance_) {
     // Ours from before a restart, or nobody's: the instance of a special stateid is never a real one.
     if (!is_special(stateid) && !(stateid == nfs4::invalid_stateid)) status = Status::stale_stateid;
     return nullptr;

@@ -92,6 +92,7 @@ struct DelegationState final : StateEntry {
   OpenFileRef reader;
   OpenFileRef writer;
   TimeNs recalled_ns = 0;  // 0 = not recalled
+  bool watched = false;    // a ChangeSource tells of changes
 };
 
 // A file that anybody has open, locked or delegated.
@@ -105,11 +106,17 @@ struct FileState {
   bool unused() const { return opens.empty() && lock_states.empty() && delegations.empty(); }
 };
 
+enum class CallbackKind : uint8_t { null, recall, recall_any, recall_slot, notify_lock, getattr };
+
 // A call to a client that waits for its turn in the back channel.
 struct CallbackRequest {
-  uint64_t serial = 0;     // of the delegation
-  Stateid stateid;
-  FileHandle handle;
+  CallbackKind kind = CallbackKind::recall;
+  uint64_t id = 0;
+  uint64_t serial = 0;     // recall: of the delegation, 0 otherwise
+  Stateid stateid;         // recall
+  FileHandle handle;       // recall, notify_lock, getattr
+  std::string lock_owner;  // notify_lock
+  uint32_t target = 0;     // recall_slot: highest slot to use
 };
 
 struct Session {

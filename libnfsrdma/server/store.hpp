@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,10 @@
 #include "nfs4/types.hpp"
 #include "server/answer.hpp"
 #include "server/identity.hpp"
+
+namespace nfsrdma::io {
+class IoLoop;
+}
 
 namespace nfsrdma::server {
 
@@ -156,6 +161,19 @@ struct DirDone {
   bool eof = false;
 };
 
+// Notices what others than this server do to single files.
+class ChangeSource {
+ public:
+  virtual ~ChangeSource() = default;
+  // From begin() to end() changes of this object are told. Any thread; neither waits. False: it cannot be watched.
+  // Every begin() that succeeded is followed by one end().
+  virtual bool begin(const ObjectRef& object) = 0;
+  virtual void end(const ObjectRef& object) = 0;
+  // On the thread of the loop on which changes shall be told.
+  virtual void start(io::IoLoop& loop) = 0;
+  virtual void stop() = 0;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -203,6 +221,13 @@ class Store {
   virtual io::Task<Answer<Nothing>> commit(const Caller& caller, const ObjectRef& object) = 0;
   // Changes at every start and whenever written data was lost.
   virtual Verifier write_verifier() = 0;
+  // For tests of clients: as if written data had been lost.
+  virtual void change_verifier() = 0;
+  // nullptr: nobody but this server changes files.
+  virtual std::unique_ptr<ChangeSource> watch_changes(std::function<void(const ObjectRef&)> changed) {
+    (void)changed;
+    return nullptr;
+  }
   // Housekeeping; called about once a second.
   virtual io::Task<void> tick() = 0;
 };

@@ -500,6 +500,29 @@ TEST_F(StateTest, UnansweredCallbacksAreSeenAndGoAgainAfterABind) {
   EXPECT_EQ(flags(), 0u);
 }
 
+TEST_F(StateTest, LocalChangesRecallDelegations) {
+  delegations = Delegations::read;
+  for (const char* name : {"written", "chmod", "removed", "untouched"}) dir.write(name, "x");
+  start();
+  rig->server->start_housekeeping(*rig->loop);
+  std::set<std::string> held;
+  for (const char* name : {"written", "chmod", "removed", "untouched"}) {
+    auto f = a->open(name, share::access_read, 0, false);
+    EXPECT_EQ(f.open.delegation.type, DelegationType::read) << name;
+    held.insert(std::string(base::text_of(f.handle.bytes())));
+  }
+  EXPECT_FALSE(answer_recall(*a));
+  dir.write("written", "y");
+  chmod(dir.path("chmod").c_str(), 0600);
+  std::filesystem::remove(dir.path("removed"));
+  for (int i = 0; i < 3; ++i) {
+    auto recall = answer_recall(*a);
+    ASSERT_TRUE(recall);
+    EXPECT_EQ(held.erase(std::string(base::text_of(recall->fh.bytes()))), 1u);
+  }
+  EXPECT_FALSE(answer_recall(*a));
+}
+
 TEST_F(StateTest, WriteDelegationsOnlyOnCommand) {
   delegations = Delegations::read;
   start();

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "server/posix/local_changes.hpp"
 #include "server/posix/names.hpp"
 
 namespace nfsrdma::server {
@@ -116,6 +117,10 @@ Verifier PosixStore::write_verifier() {
   Verifier out;
   std::memcpy(out.data(), &value, out.size());
   return out;
+}
+
+std::unique_ptr<ChangeSource> PosixStore::watch_changes(std::function<void(const ObjectRef&)> changed) {
+  return std::make_unique<LocalChanges>(std::move(changed));
 }
 
 io::Task<void> PosixStore::tick() {

@@ -70,6 +70,8 @@ class PosixStore final : public Store {
                                     nfs4::StableHow stable) override;
   io::Task<Answer<Nothing>> commit(const Caller& caller, const ObjectRef& object) override;
   Verifier write_verifier() override;
+  void change_verifier() override { verifier_.fetch_add(1, std::memory_order_acq_rel); }
+  std::unique_ptr<ChangeSource> watch_changes(std::function<void(const ObjectRef&)> changed) override;
   io::Task<void> tick() override;
 
  private:
