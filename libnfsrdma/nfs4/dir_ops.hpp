@@ -117,8 +117,8 @@ constexpr void describe(A& ar, DirEntry& v) {
   ar.fields("cookie name attributes", v.cookie, xdr::bounded(v.name, component_bytes_max), v.attributes);
 }
 
-// A server that fills a reply up to maxcount encodes "1 entry" pairs into a scratch buffer (encode_dir_entry)
-// and hands them over with xdr::Chain<DirEntry>::from_encoded.
+// A server that fills a reply up to maxcount encodes "1 entry" pairs into a scratch buffer and hands them over
+// with xdr::Chain<DirEntry>::from_encoded.
 struct ReaddirResult {
   static constexpr Op op = Op::readdir;
   Verifier cookie_verifier{};
