@@ -47,7 +47,8 @@ def unmounting_leaves_nothing(rig):
     mount = rig.mount(server, "nconnect=2")
     write_file(mount.at("file"), content("left", 1_000_000))
     mount.unmount()
-    expect("processes", processes("nfsrdma-fuse") + processes("nfsrdma-mounter"), [])
+    # A process that is ending has no command line any more, by which it was waited for.
+    wait_for("no process is left", lambda: not processes("nfsrdma-fuse") + processes("nfsrdma-mounter"))
     expect("mounts", mounts(), {})
     expect("the directory below", os.listdir(mount.directory), [])
     expect_true("the log says so", mount.log().splitlines()[-1].endswith(f"{mount.directory} ends"))

@@ -10,6 +10,7 @@ import os
 import pickle
 import random
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -317,10 +318,33 @@ def start_watchdog(seconds):
     timer.start()
 
 
+def mounts_below(directory):
+    """Mount points of any kind in there, the deepest first."""
+    with open("/proc/self/mountinfo") as table:
+        points = [line.split()[4].encode().decode("unicode_escape") for line in table]
+    return sorted((p for p in points if p == directory or p.startswith(directory + "/")), key=len, reverse=True)
+
+
+@contextlib.contextmanager
+def work_directory(name):
+    """Removed at the end, but never through a mount: what is bound in there is not ours to delete."""
+    work = tempfile.mkdtemp(prefix=f"nfsrdma-fuse-{name}.")
+    os.chmod(work, 0o755)
+    try:
+        yield work
+    finally:
+        for point in mounts_below(work):
+            subprocess.run(["umount", "-l", point], check=False, stderr=subprocess.DEVNULL)
+        left = mounts_below(work)
+        if left:
+            print(f"{work} stays: {left} cannot be unmounted", flush=True)
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+
+
 def run(name, build, seconds):
     start_watchdog(seconds)
-    with tempfile.TemporaryDirectory(prefix=f"nfsrdma-fuse-{name}.", ignore_cleanup_errors=True) as work:
-        os.chmod(work, 0o755)
+    with work_directory(name) as work:
         rig = Rig(build, work)
         try:
             CASES[name](rig)
