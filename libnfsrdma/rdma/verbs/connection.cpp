@@ -193,9 +193,11 @@ void VerbsQueuePair::on_established(const CmEvent& event) {
     info.ird = std::min(params_.ird, peer_ord_);
     info.ord = std::min(params_.ord, peer_ird_);
   } else {
+    // In the answer siw tells its own two depths, where the others tell the peer's.
+    bool own = device_.traits().siw;
     info.private_data = event.data();
-    info.ird = std::min(params_.ird, event.responder_resources);
-    info.ord = std::min(params_.ord, event.initiator_depth);
+    info.ird = std::min(params_.ird, own ? event.initiator_depth : event.responder_resources);
+    info.ord = std::min(params_.ord, own ? event.responder_resources : event.initiator_depth);
   }
   {
     std::lock_guard lock(mutex_);

@@ -62,8 +62,11 @@ Error consumer_reject(const Attempt& attempt, const CmEvent& event) {
   ConstBytes data = event.data();
   while (!data.empty() && data.back() == std::byte{0}) data = data.first(data.size() - 1);
   return failure(ECONNREFUSED, attempt,
-                 base::text("rejected by the service that listens there (status %d%s); the server's log has its reason",
-                            event.status, describe_private_data(data).c_str()));
+                 base::text("rejected by the service that listens there (status %d%s); the server's log has its reason%s",
+                            event.status, describe_private_data(data).c_str(),
+                            attempt.device && attempt.device->iwarp
+                                ? "; a TCP port that speaks no iWARP ends a connection in the same way"
+                                : ""));
 }
 
 Error rejection(const Attempt& attempt, const CmEvent& event) {
@@ -100,9 +103,27 @@ std::string device_names() {
   return names.empty() ? "none" : names;
 }
 
-std::string route_interface(const SocketAddress& remote, const SocketAddress& local) {
+namespace {
+
+// Has this host an RDMA device behind a local address?
+bool has_device(SocketAddress local) {
+  rdma_cm_id* raw = nullptr;
+  if (rdma_create_id(nullptr, &raw, nullptr, RDMA_PS_TCP) != 0) return false;
+  CmId id(raw);
+  local.set_port(0);
+  return rdma_bind_addr(raw, local.get()) == 0 && raw->verbs;
+}
+
+struct Route {
+  std::string interface;  // "eth1 (192.168.1.5)", "" when there is none
+  bool device = false;
+};
+
+// Where the kernel would send packets for an address.
+Route find_route(const SocketAddress& remote, const SocketAddress& local) {
+  Route route;
   int fd = socket(remote.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return "";
+  if (fd < 0) return route;
   SocketAddress from = local;
   if (local.valid()) {
     from.set_port(0);
@@ -110,40 +131,41 @@ std::string route_interface(const SocketAddress& remote, const SocketAddress& lo
   }
   SocketAddress own;
   socklen_t length = sizeof own.storage;
-  std::string text;
   // Connecting a datagram socket sends nothing; it only asks the routing table.
-  if (connect(fd, remote.get(), remote.length()) == 0 && getsockname(fd, own.get(), &length) == 0)
-    text = interface_of(own) + " (" + own.host_text() + ")";
+  if (connect(fd, remote.get(), remote.length()) == 0 && getsockname(fd, own.get(), &length) == 0) {
+    route.interface = interface_of(own) + " (" + own.host_text() + ")";
+    route.device = has_device(own);
+  }
   close(fd);
-  return text;
+  return route;
 }
 
+}  // namespace
+
 Error address_error(const Attempt& attempt, int error) {
-  std::string interface = route_interface(attempt.remote, attempt.local);
   std::string devices = device_names();
-  if (interface.empty() && error != EADDRNOTAVAIL)
+  if (devices == "none")
+    return failure(ENODEV, attempt,
+                   "this machine has no RDMA device; use provider=iwarp towards an iWARP server");
+  if (error == EADDRNOTAVAIL)
+    return failure(error, attempt, "the source address (srcaddr=) belongs to no interface of this host");
+  Route route = find_route(attempt.remote, attempt.local);
+  const char* interface = route.interface.c_str();
+  if (route.interface.empty())
     return failure(error == ENODEV ? ENETUNREACH : error, attempt,
                    "unreachable: this host has no route to the address; check address and routing table");
-  switch (error) {
-    case ENODEV:
-      if (devices == "none")
-        return failure(ENODEV, attempt,
-                       "this machine has no RDMA device; use provider=iwarp towards an iWARP server");
-      return failure(ENODEV, attempt,
-                     base::text("no RDMA device for the route: it leaves by %s, which has none (RDMA devices here: %s); "
-                                "give the address of an interface that has one (srcaddr=), or use provider=iwarp "
-                                "towards an iWARP server",
-                                interface.c_str(), devices.c_str()));
-    case ETIMEDOUT:
-    case EHOSTUNREACH:
-      return failure(error, attempt, base::text("unreachable by %s: %s", interface.c_str(), stage_text(Stage::address)));
-    case EADDRNOTAVAIL:
-      return failure(error, attempt, "the source address (srcaddr=) belongs to no interface of this host");
-    default:
-      return failure(error, attempt,
-                     base::text("address resolution by %s failed: %s (RDMA devices here: %s)", interface.c_str(),
-                                strerror(error), devices.c_str()));
-  }
+  // Asked first, because a neighbour that is looked for through an interface without a device may time out instead.
+  if (error == ENODEV || !route.device)
+    return failure(ENODEV, attempt,
+                   base::text("no RDMA device for the route: it leaves by %s, which has none (RDMA devices here: %s); "
+                              "give the address of an interface that has one (srcaddr=), or use provider=iwarp "
+                              "towards an iWARP server",
+                              interface, devices.c_str()));
+  if (error == ETIMEDOUT || error == EHOSTUNREACH)
+    return failure(error, attempt, base::text("unreachable by %s: %s", interface, stage_text(Stage::address)));
+  return failure(error, attempt,
+                 base::text("address resolution by %s failed: %s (RDMA devices here: %s)", interface, strerror(error),
+                            devices.c_str()));
 }
 
 Error event_error(const Attempt& attempt, Stage stage, const CmEvent& event) {

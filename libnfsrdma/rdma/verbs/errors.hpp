@@ -33,7 +33,5 @@ Error completion_error(const Attempt& attempt, const ibv_wc& wc);
 
 // "rxe0, mlx5_0", or "none".
 std::string device_names();
-// "eth1 (192.168.1.5)": where the kernel would send packets for an address; "" when there is no route.
-std::string route_interface(const SocketAddress& remote, const SocketAddress& local);
 
 }  // namespace nfsrdma::rdma::verbs

@@ -53,7 +53,7 @@ Result<Found> find_device(const std::shared_ptr<CmChannel>& channel, const Resol
   if (rdma_resolve_addr(id.get(), source.valid() ? from.get() : nullptr, to.get(), timeout_ms) != 0)
     return address_error(attempt, errno);
   auto event = await_event(*channel, base::system_clock().now_ns() + params.timeout_ns);
-  if (!event) return timeout_error(attempt, Stage::address, params.timeout_ns);
+  if (!event) return address_error(attempt, ETIMEDOUT);
   if (event->type != RDMA_CM_EVENT_ADDR_RESOLVED) return event_error(attempt, Stage::address, *event);
   return Found{id->verbs, id->port_num, address_of(rdma_get_local_addr(id.get()))};
 }

@@ -45,6 +45,9 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   Result<Exposure> expose(Region& region, uint64_t offset, uint32_t length, Purpose purpose) override;
   bool fence(const Exposure& exposure, uint64_t id) override;
 
+  // For tests and tracing; nullptr before the address is resolved and after the end.
+  ibv_qp* hardware() const { return qp_; }
+
   void quiesce() override;
   void on_cm_event(const CmEvent& event) override;
   void on_timer(TimeNs now_ns);
