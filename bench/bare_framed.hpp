@@ -39,12 +39,12 @@ double cpu_seconds();     // of this process so far
 double* shared_number();  // one that a forked child can set
 // Sleeps until fd is readable, after polling with `ready` for spin_us.
 template <class Ready>
-void wait_for(uint32_t spin_us, Ready&& ready, void (*sleep)(int fd), int fd) {
+void wait_for(uint32_t spin_us, Ready&& ready, void (*block)(int fd), int fd) {
   double stop = seconds_now() + spin_us / 1e6;
   do {
     if (ready()) return;
   } while (seconds_now() < stop);
-  sleep(fd);
+  block(fd);
 }
 
 }  // namespace nfsrdma::bench

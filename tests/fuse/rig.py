@@ -45,12 +45,15 @@ def expect_true(what, condition):
 
 
 def expect_errno(wanted, what, function, *args, **kw):
+    """wanted: one errno, or a tuple of those that are right."""
+    allowed = [errno.errorcode[w] for w in (wanted if isinstance(wanted, tuple) else (wanted,))]
     try:
         result = function(*args, **kw)
     except OSError as error:
-        expect(f"{what}: errno", errno.errorcode.get(error.errno, error.errno), errno.errorcode[wanted])
+        got = errno.errorcode.get(error.errno, error.errno)
+        expect_true(f"{what}: errno {got}, wanted {' or '.join(allowed)}", got in allowed)
         return
-    raise Failed(f"{what} went through with {result!r}, wanted {errno.errorcode[wanted]}")
+    raise Failed(f"{what} went through with {result!r}, wanted {' or '.join(allowed)}")
 
 
 def wait_for(what, condition, seconds=10.0):
