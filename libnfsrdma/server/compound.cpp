@@ -14,7 +14,6 @@ namespace {
 
 constexpr uint32_t minor_version = 1;
 // The session's sizes count whole RPC messages.
-constexpr uint32_t reply_overhead_bytes = rpc::reply_header_bytes;
 // A kept reply ends with where its payload was left out and how long that was; the payload stands before that.
 constexpr uint32_t trailer_bytes = 8;
 
