@@ -15,8 +15,7 @@ TimeNs callback_answer_ns(TimeNs lease_ns) { return std::max(lease_ns / 10, base
 
 NfsServer::NfsServer(base::Clock& clock, base::Random& random, Store& store, Recovery* recovery,
                      const ServerParams& params)
-    : clock_(clock),
-      store_(store),
+    : store_(store),
       recovery_(recovery),
       faults_(params.faults.any ? std::make_unique<ServerFaults>(params.faults) : nullptr),
       state_(clock, random, params.state),

@@ -54,7 +54,6 @@ class NfsServer final : public rpc::Service {
   io::Task<void> serve(std::unique_ptr<rpc::ServerCall> call, ConnectionRef connection);
   void tick();
 
-  base::Clock& clock_;
   Store& store_;
   Recovery* recovery_;
   std::unique_ptr<ServerFaults> faults_;

@@ -14,7 +14,7 @@ namespace {
 // 4.096 us * 2^17 = 0.54 s, eight times: a dead peer is noticed within 5 s (up to four times that on adapters that
 // round up). The default follows the path's packet life time and can be a minute.
 constexpr uint8_t ack_timeout_exponent = 17;
-constexpr uint8_t retries = 7;
+constexpr uint8_t retries = 6;  // rxe takes 7 for "for ever"
 // Both ends keep credits, so a missing Receive is a fault or a very short race: few tries, and a short wait between
 // them. The default of the timer (0) means 655 ms; 8 means 0.16 ms.
 constexpr uint8_t receiver_not_ready_retries = 3;

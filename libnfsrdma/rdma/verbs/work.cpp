@@ -51,11 +51,13 @@ ibv_sge to_sge(const Sge& piece) {
   return {region->address() + piece.offset, piece.length, region->lkey()};
 }
 
-ibv_wr_opcode opcode_of(Opcode op) {
+// The user-space driver of siw sends another key than it was given (its peer then answers with a Terminate, "cannot be
+// invalidated"). A replier need not invalidate (RFC 8797 only allows it): there it is a plain Send.
+ibv_wr_opcode opcode_of(Opcode op, const DeviceTraits& traits) {
   switch (op) {
     case Opcode::write: return IBV_WR_RDMA_WRITE;
     case Opcode::read: return IBV_WR_RDMA_READ;
-    case Opcode::send_invalidate: return IBV_WR_SEND_WITH_INV;
+    case Opcode::send_invalidate: return traits.siw ? IBV_WR_SEND : IBV_WR_SEND_WITH_INV;
     default: return IBV_WR_SEND;
   }
 }
@@ -108,10 +110,10 @@ void VerbsQueuePair::queue_request(const SendRequest& request) {
   requests_++;
   for (size_t i = 0; i < request.sge.size(); i++) entry.regions[i] = static_cast<VerbsRegion*>(request.sge[i].region);
   ibv_send_wr& wr = queue_work(entry, request.signaled);
-  wr.opcode = opcode_of(request.op);
+  wr.opcode = opcode_of(request.op, device_.traits());
   for (const Sge& piece : request.sge)
     if (piece.length > 0) wr.sg_list[wr.num_sge++] = to_sge(piece);
-  if (request.op == Opcode::send_invalidate) wr.invalidate_rkey = request.invalidate_key;
+  if (wr.opcode == IBV_WR_SEND_WITH_INV) wr.invalidate_rkey = request.invalidate_key;
   if (request.op == Opcode::write || request.op == Opcode::read) {
     wr.wr.rdma.remote_addr = request.remote.base;
     wr.wr.rdma.rkey = request.remote.key;
