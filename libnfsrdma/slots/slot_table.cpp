@@ -66,7 +66,7 @@ ReplyCheck SlotTable::on_sequence(uint32_t slot, const nfs4::SessionId& session,
 
 ReplyCheck SlotTable::follow(uint32_t slot, bool same_session, uint32_t sequence_id, uint32_t slotid,
                              uint32_t target) {
-  const Slot& s = slots_[slot];
+  const Slot s = slots_[slot];  // a copy: a new target may move the table
   if (!same_session || slotid != slot || sequence_id != s.sequence_id) return ReplyCheck::mismatch;
   // Replies overtake each other: an older request's target is out of date.
   if (s.issued > newest_target_) {

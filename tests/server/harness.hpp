@@ -119,7 +119,6 @@ class TestCall final : public rpc::ServerCall {
   TestConnection& connection_;
   std::vector<std::byte> args_;
   std::vector<std::byte> space_;
-  std::array<std::byte, rpc::auth_body_bytes_max> credential_{};
   mem::Buffer data_buffer_;
   std::array<rdma::Sge, 1> data_piece_;
   std::shared_ptr<Caught> caught_;
