@@ -51,8 +51,8 @@ ibv_sge to_sge(const Sge& piece) {
   return {region->address() + piece.offset, piece.length, region->lkey()};
 }
 
-// The user-space driver of siw sends another key than it was given (its peer then answers with a Terminate, "cannot be
-// invalidated"). A replier need not invalidate (RFC 8797 only allows it): there it is a plain Send.
+// Over siw the kernel's client answered each Send with Invalidate of ours by a Terminate, "cannot be invalidated"; why is
+// not known. A replier need not invalidate (RFC 8797 only allows it): there it is a plain Send.
 ibv_wr_opcode opcode_of(Opcode op, const DeviceTraits& traits) {
   switch (op) {
     case Opcode::write: return IBV_WR_RDMA_WRITE;
