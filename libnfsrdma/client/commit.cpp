@@ -24,13 +24,15 @@ constexpr int unstable_rounds = 2, rounds_max = 4;
 
 }  // namespace
 
-// Half of the pool may lie in uncommitted data; above it commits start by themselves.
+// Half of the pool may lie under uncommitted data; above it commits start by themselves. A buffer counts whole: 64 KiB
+// that arrived in a buffer of 1 MiB keep all of it from use.
 uint64_t Mount::Impl::dirty_limit() const { return options_.pool_bytes / 2; }
 
 void Mount::Impl::keep_dirty(const std::shared_ptr<FileState>& file, DirtyExtent extent) {
   NodeState& node = *file->node;
-  uint64_t total = dirty_bytes_.fetch_add(extent.length, std::memory_order_relaxed) + extent.length;
   extent.file = file;
+  extent.held_bytes = extent.buffer ? extent.buffer.size() : extent.length;
+  uint64_t total = dirty_bytes_.fetch_add(extent.held_bytes, std::memory_order_relaxed) + extent.held_bytes;
   bool queue = false, start_now = false;
   {
     std::lock_guard lock(node.mutex);
@@ -54,7 +56,13 @@ void Mount::Impl::commit_due(base::TimeNs now_ns) {
     std::move(later, flush_queue_.end(), std::back_inserter(due));
     flush_queue_.erase(later, flush_queue_.end());
   }
-  for (Flush& f : due) io::spawn(commit_in_background(std::move(f.file)));
+  for (Flush& f : due) {
+    {
+      std::lock_guard lock(f.file->node->mutex);
+      f.file->node->flush_queued = false;
+    }
+    io::spawn(commit_in_background(std::move(f.file)));
+  }
 }
 
 // Home loop, once a second.
@@ -65,10 +73,6 @@ void Mount::Impl::flush_due(base::TimeNs now_ns) {
 
 io::Task<void> Mount::Impl::commit_in_background(std::shared_ptr<FileState> file) {
   background_.fetch_add(1);
-  {
-    std::lock_guard lock(file->node->mutex);
-    file->node->flush_queued = false;
-  }
   // An error stays with the node: the next sync or close of every handle reports it.
   co_await settle(file);
   background_.fetch_sub(1);
@@ -101,6 +105,8 @@ io::Task<void> Mount::Impl::settle(std::shared_ptr<FileState> file) {
       std::lock_guard lock(node.mutex);
       if (!node.syncing) {
         if (node.dirty.empty()) co_return;
+        // Both keep the larger capacity, so that a steady writer finds room in either.
+        node.committing.reserve(node.dirty.capacity());
         node.committing.swap(node.dirty);
         node.syncing = mine = true;
       }
@@ -109,7 +115,7 @@ io::Task<void> Mount::Impl::settle(std::shared_ptr<FileState> file) {
     co_await WaitSync(node);
   }
   uint64_t bytes_taken = 0;
-  for (const DirtyExtent& e : node.committing) bytes_taken += e.length;
+  for (const DirtyExtent& e : node.committing) bytes_taken += e.held_bytes;
   auto done = co_await write_back(node, *file);
   dirty_bytes_.fetch_sub(bytes_taken, std::memory_order_relaxed);
   // The buffers go back before anybody is told; their files' last handles may close here.

@@ -40,6 +40,7 @@ struct DirtyExtent {
   mem::Buffer buffer;               // ours, or empty: then shared_buffer or caller memory
   std::shared_ptr<mem::Buffer> shared_buffer;  // one buffer under several extents
   nfs4::Verifier verifier{};
+  uint64_t held_bytes = 0;          // what it keeps from use: at least its buffer's size, else its length
   bool mixed = false;               // its parts were written under different verifiers
   std::shared_ptr<FileState> file;  // stateid and credential to write with
 };

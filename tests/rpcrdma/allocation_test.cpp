@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steady state allocates nothing, on either side: every operator new of this program is counted.
-#include "tests/rpcrdma/counting_new.hpp"
+#include "tests/support/counting_new.hpp"
 #include "tests/rpcrdma/store_service.hpp"
 
 namespace nfsrdma::rpcrdma::testing {

@@ -8,5 +8,8 @@ namespace nfsrdma::testing {
 
 // Under ThreadSanitizer, which brings its own operator new, nothing is counted.
 uint64_t heap_allocations();
+// Those of threads that asked to be watched: where client and server share a process, one of them can be told apart.
+uint64_t watched_heap_allocations();
+void watch_this_thread();
 
 }  // namespace nfsrdma::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/rpcrdma/counting_new.hpp"
+#include "tests/support/counting_new.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -16,11 +16,13 @@
 
 namespace {
 
-std::atomic<uint64_t> allocations{0};
+std::atomic<uint64_t> allocations{0}, watched_allocations{0};
+thread_local bool watched = false;
 
 #ifndef NFSRDMA_FOREIGN_NEW
 void* counted(size_t bytes, size_t align) {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  if (watched) watched_allocations.fetch_add(1, std::memory_order_relaxed);
   void* p = std::aligned_alloc(align, (bytes + align) / align * align);
   if (!p) throw std::bad_alloc();
   return p;
@@ -44,5 +46,7 @@ void operator delete(void* p, size_t, std::align_val_t) noexcept { std::free(p);
 namespace nfsrdma::testing {
 
 uint64_t heap_allocations() { return allocations.load(std::memory_order_relaxed); }
+uint64_t watched_heap_allocations() { return watched_allocations.load(std::memory_order_relaxed); }
+void watch_this_thread() { watched = true; }
 
 }  // namespace nfsrdma::testing
