@@ -75,8 +75,8 @@ uint32_t encode_auth_error(Bytes out, uint32_t xid, uint32_t auth_stat);
 Result<CallHeader> decode_call_header(ConstBytes message, uint32_t& args_at);
 
 // Checks an RPC reply for xid. On success results_at is the offset of the results. A refusal becomes an Error of
-// origin server (EACCES for AUTH_ERROR, EPROTONOSUPPORT for version or program mismatch, EIO else); malformed: EBADMSG,
-// origin protocol.
+// origin server (EACCES for AUTH_ERROR, EPROTONOSUPPORT for version or program mismatch, EREMOTEIO else); malformed:
+// EBADMSG, origin protocol.
 Result<void> decode_reply_header(ConstBytes message, uint32_t xid, uint32_t& results_at);
 
 }  // namespace nfsrdma::rpc
