@@ -35,6 +35,39 @@ def code_of(source):
     return re.sub("\x00(\\d+)\x00", lambda m: kept[int(m.group(1))], bare)
 
 
+_OPEN, _CLOSE = "([{", ")]}"
+
+
+def _holds_choice(text):
+    """Whether ?:, && or || stands in text outside all brackets; && of a type (`auto&& x`, `T&& x`) is none."""
+    return re.search(r"\?|\|\||(?<!\bauto)(?<=[\w)\]\s])&&\s", text) is not None
+
+
+def conditional_awaits(code):
+    """Yields the offset of each co_await that runs under a condition inside an expression: an arm of ?:, or what stands
+    to the right of && or || (an expression that is always evaluated, in front of them, does no harm)."""
+    for match in re.finditer(r"\bco_await\b", code):
+        depth, at, before = 0, match.start(), []
+        while at > 0:
+            at -= 1
+            mark = code[at]
+            if mark in _CLOSE:
+                if mark == "}" and depth == 0:
+                    break
+                depth += 1
+            elif mark in _OPEN:
+                if mark == "{" and depth == 0:
+                    break
+                depth -= 1
+                depth = max(depth, 0)  # out of a call's or an if's parentheses: still the same full expression
+            elif depth == 0:
+                if mark == ";":
+                    break
+                before.append(mark)
+        if _holds_choice("".join(reversed(before))):
+            yield match.start()
+
+
 _SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
 _NAME = re.compile(r"(operator\s*(?:\(\)|[^\s\w(]+|\w+)|[~\w:]*\w)\s*\(")
 

@@ -117,6 +117,17 @@ class Code(unittest.TestCase):
         self.assertEqual(rules("libnfsrdma/io/a.cpp", "void f() {\n  co_await loop.sleep_for(5);\n}\n"), [])
         self.assertEqual(rules("libnfsrdma/io/a.cpp", "void f() {\n  if (late) sleep(now, until);\n}\n"), [])
 
+    def test_conditional_await(self):
+        for line in ["auto r = a ? co_await f() : co_await g();", "auto r = a ? 1 : co_await g();",
+                     "if (a && co_await f()) g();", "bool b = a || co_await f();", "co_return a ? g(co_await f()) : 0;",
+                     "if (a &&\n      !(co_await f())) g();"]:
+            self.assertIn("await", rules("libnfsrdma/io/a.cpp", "void f() {\n  " + line + "\n}\n"), line)
+        for line in ["if (a && b) co_await f();", "if (a) co_return co_await f();", "auto r = co_await f(a ? 1 : 2);",
+                     "x = a ? 1 : 2; co_await f();", "auto&& r = co_await f();", "if (co_await f() && b) g();",
+                     "if (a || b) {\n    co_await f();\n  }", "Result<T>&& r = co_await f();",
+                     "// a ? co_await f() : 0", "else if (a || b) co_return co_await f(a);"]:
+            self.assertEqual(rules("libnfsrdma/io/a.cpp", "void f() {\n  " + line + "\n}\n"), [], line)
+
     def test_exit(self):
         for call in ["exit(1);", "abort();", "std::abort();", "::_exit(1);", "if (a) abort();", "std::terminate();"]:
             self.assertEqual(rules("libnfsrdma/rpc/a.cpp", "void f() {\n  " + call + "\n}\n"), ["exit"], call)

@@ -103,6 +103,9 @@ def check_cpp(path, source):
     yield from check_includes(path, source)
     for name, first, last in cpp.functions(code):
         yield from too_long(path, name, first, last)
+    for at in cpp.conditional_awaits(code):
+        yield Finding(path, line_of(code, at), "await", "await",
+                      "co_await inside ?:, && or ||: g++ 12 destroys its result twice; use a statement of its own")
     for match in SLEEP.finditer(code):
         yield Finding(path, line_of(code, match.end()), "sleep", "sleep", "wait for a condition or a timer instead")
     if path.startswith(("libnfsrdma/", "include/")):
