@@ -78,7 +78,8 @@ class Region {
   // Stands between "placed by the peer" and "completed to the owner": nothing on host memory, a flush on a GPU.
   virtual Result<void> make_visible(uint64_t offset, size_t length) = 0;
   // The memory's owner died: every exposure of it is fenced, or the queue pairs that hold one are torn down. After
-  // return no request may name the Region (EIO), and no byte of it is touched.
+  // return no request may name the Region (EIO), and no byte of it is touched. The owner of a pair that is torn down
+  // hears EIO in on_disconnected: it ended from here, whatever the peer or the driver says of the end.
   virtual void revoke() = 0;
 
  protected:
@@ -197,7 +198,9 @@ struct QueuePairParams {
 struct ConnectParams {
   SocketAddress remote;
   SocketAddress local;           // source address, port 0; invalid() = the route decides
-  ConstBytes private_data;       // at most 196 bytes on verbs; copied
+  // At most 56 bytes on InfiniBand and RoCE (what the connection manager's request of 92 leaves behind its own header
+  // of 36), 255 on iWARP devices; accept() takes 196. Copied.
+  ConstBytes private_data;
   TimeNs timeout_ns = base::seconds(10);
 };
 

@@ -16,6 +16,10 @@ uint32_t send_entries(const VerbsDevice& device, uint32_t send_depth) {
   return std::min(wanted, device.traits().work_requests_max);
 }
 
+Error revocation_error() {
+  return Error(EIO, ErrorOrigin::local, "memory that the connection was using was revoked");
+}
+
 }  // namespace
 
 VerbsQueuePair::VerbsQueuePair(std::shared_ptr<VerbsDomain> domain, VerbsCompletionQueue& cq,
@@ -136,7 +140,10 @@ void VerbsQueuePair::end(Error why) {
   cq_.call_soon(*this);
 }
 
+// Also when another cause was seen first: a queue pair that is put into the error state makes flushes, and siw closes
+// its TCP connection, which comes back as "disconnected" (ECONNRESET). The revocation is what it comes from.
 void VerbsQueuePair::finish_end() {
+  if (torn()) why_ = revocation_error();
   if (id_ && was_established_) rdma_disconnect(id_.get());
   tear_hardware();
   id_.reset();
@@ -166,15 +173,15 @@ void VerbsQueuePair::flush_everything() {
 }
 
 void VerbsQueuePair::step() {
-  bool torn;
-  {
-    std::lock_guard lock(mutex_);
-    torn = torn_;
-  }
-  if (torn) end(Error(EIO, ErrorOrigin::local, "memory that the connection was using was revoked"));
+  if (torn()) end(revocation_error());
   if (phase_ == Phase::ending) return finish_end();
   if (job_) look_at_job();
   if (phase_ == Phase::established) flush();
+}
+
+bool VerbsQueuePair::torn() {
+  std::lock_guard lock(mutex_);
+  return torn_;
 }
 
 bool VerbsQueuePair::uses_revoked() const {

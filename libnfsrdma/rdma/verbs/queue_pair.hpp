@@ -101,7 +101,7 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   TimeNs now_ns() const { return base::system_clock().now_ns(); }
   Attempt attempt() const;
 
-  // work.cpp: all with mutex_ held
+  // work.cpp: all but torn() with mutex_ held
   Result<void> check_pieces(std::span<const Sge> pieces, uint32_t pieces_max) const;
   Result<void> check_request(const SendRequest& request) const;
   void queue_request(const SendRequest& request);
@@ -116,6 +116,7 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   void note_status(const ibv_wc& wc);
   void nudge();
   bool uses_revoked() const;
+  bool torn();  // takes mutex_
 
   std::shared_ptr<VerbsDomain> domain_;
   VerbsDevice& device_;
