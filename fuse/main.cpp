@@ -24,6 +24,15 @@ int say(const Config& config, int code, const std::string& line) {
   return code;
 }
 
+// What vers=4.2 gets is said where the one who mounts sees it; every other word without effect is in the log.
+int note_version(const Config& config, int code) {
+  for (const std::string& word : config.options.accepted) {
+    if (code != exit_done || !word.ends_with("4.1 is used)")) continue;
+    return say(config, code, "the option " + word);
+  }
+  return code;
+}
+
 // mount -N: the mount is made in another mount namespace.
 bool enter_namespace(const std::string& which) {
   bool number = std::all_of(which.begin(), which.end(), [](unsigned char c) { return std::isdigit(c); });
@@ -53,5 +62,5 @@ int main(int argc, char** argv) {
   if (config.fake) return exit_done;
   if (config.foreground) return run_daemon(config, *plan, -1);
   if (!config.log_target_given) config.log.where = "syslog";
-  return run_in_background(config, *plan);
+  return note_version(config, run_in_background(config, *plan));
 }

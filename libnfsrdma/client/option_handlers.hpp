@@ -18,6 +18,9 @@ inline constexpr Choice<LookupCache> lookup_cache_words[] = {{"all", LookupCache
 
 inline constexpr uint64_t seconds_max = INT32_MAX;
 
+// Programs look for it among options.accepted, to say it where it is read.
+inline constexpr std::string_view minor_2_note = " (operations of NFSv4.2 are not there yet: 4.1 is used)";
+
 // "4", "4.1", "4.2": the version that is spoken is 4.1, and whoever asked for another word is told so.
 inline Result<void> apply_version(OptionContext& context, const OptionWord& word, std::string_view version) {
   static constexpr std::string_view old_ones[] = {"2", "3", "4.0"};
@@ -32,7 +35,8 @@ inline Result<void> apply_version(OptionContext& context, const OptionWord& word
     context.version_minor = version == "4.2" ? 2 : 1;
   }
   context.options.minor_version = 1;
-  if (version != "4.1") note_accepted(context, word_text(word) + " (4.1 is spoken)");
+  if (version == "4") note_accepted(context, word_text(word) + " (4.1 is spoken)");
+  if (version == "4.2") note_accepted(context, word_text(word).append(minor_2_note));
   return {};
 }
 
@@ -57,7 +61,7 @@ struct MinorVersion {
     if (!n) return n.error();
     context.minor_word = word_text(word);
     context.minor = static_cast<uint32_t>(*n);
-    if (*n == 2) note_accepted(context, word_text(word) + " (4.1 is spoken)");
+    if (*n == 2) note_accepted(context, word_text(word).append(minor_2_note));
     return {};
   }
   static constexpr ShowOption show = nullptr;

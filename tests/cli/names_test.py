@@ -70,6 +70,16 @@ class List(ServedTest):
         self.assertIn("No such file", outcome.err)
 
 
+class Version(ServedTest):
+    def test_vers_4_2_says_once_that_4_1_is_used(self):
+        for words in ("vers=4.2", "v4.2", "nfsvers=4.2", "minorversion=2"):
+            outcome = run("ls", "-o", words, self.url(""), self.url(""))
+            self.assertEqual(outcome.code, 0, outcome.err)
+            self.assertEqual(len(outcome.error_lines), 1, outcome.err)
+            self.assertIn("NFSv4.2 are not there yet: 4.1 is used", outcome.err)
+        self.assertEqual(run("ls", "-o", "vers=4.1", self.url("")).err, "")
+
+
 class Stat(ServedTest):
     def test_like_stat1(self):
         self.served("f", b"12345")

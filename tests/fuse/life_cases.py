@@ -46,6 +46,19 @@ def usable_when_the_command_returns(rig):
 
 
 @case
+def vers_4_2_says_once_that_4_1_is_used(rig):
+    server = rig.serve()
+    directory = rig.directory("mount")
+    log = rig.path("mount.log")
+    done = rig.fuse("127.0.0.1:/", directory, "--log-file", log, "-o", f"provider=iwarp,port={server.port},vers=4.2")
+    expect("exit code", done.returncode, 0)
+    expect(f"lines on stderr {done.stderr!r}", len(done.stderr.splitlines()), 1)
+    expect_true(f"the notice {done.stderr!r}", "NFSv4.2 are not there yet: 4.1 is used" in done.stderr)
+    with open(log) as file:
+        expect("and in the log", file.read().count("4.1 is used"), 1)
+
+
+@case
 def unmounting_leaves_nothing(rig):
     server = rig.serve()
     mount = rig.mount(server, "nconnect=2")

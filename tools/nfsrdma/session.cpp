@@ -9,10 +9,25 @@ namespace cli {
 
 using namespace nfsrdma;
 
+namespace {
+
+// vers=4.2 is taken, and what it gets is said once however many URLs ask for it.
+void note_version(const Call& call, const Options& options) {
+  static bool said = false;
+  for (const std::string& word : options.accepted) {
+    if (said || !word.ends_with("4.1 is used)")) continue;
+    warn(call, "the option " + word);
+    said = true;
+  }
+}
+
+}  // namespace
+
 Result<Target> parse_target(const Call& call, const std::string& url) {
   auto options = parse_url(url);
   if (!options) return options.error();
   if (auto r = apply_option_list(*options, call.options); !r) return r.error();
+  note_version(call, *options);
   if (!options->trace.empty()) log_from(LogLevel::trace);
   Target target;
   target.options = std::move(*options);
