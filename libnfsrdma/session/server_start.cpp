@@ -112,8 +112,11 @@ io::Task<Result<void>> Server::send_null() {
   c.results_bytes_max = 0;
   Channel& first = *channels_.front();
   co_await first.exchange(c);
-  if (c.outcome != CallOutcome::replied) co_return c.error.in("NULL call");
-  co_return Result<void>{};
+  if (c.outcome == CallOutcome::replied) co_return Result<void>{};
+  if (c.error.origin() == ErrorOrigin::server) co_return c.error.in("NULL call");
+  // The port took the connection, but what is behind it does not speak RPC over it.
+  co_return Error(c.error.errno_value(), c.error.origin(),
+                  "NULL call: " + c.error.text() + "; check that an NFS server for RDMA has this port");
 }
 
 // Operations that stand alone in their compound: no slot, no sequence, any connection.

@@ -12,6 +12,27 @@ import unittest
 import harness
 from harness import ServedTest, Server, run
 
+# Where each condition is tested. Names of the mount are CTest entries fuse.NAME.
+#
+# condition                       command line                                   mount
+# unreachable host                NoServer.test_F69_unreachable_host             f69_an_unreachable_server
+# name that does not resolve      NoServer.test_name_that_does_not_resolve       f69_an_unreachable_server
+# port closed                     NoServer.test_port_closed                      f69_an_unreachable_server
+# speaks TCP but not MPA          NoServer.test_server_that_speaks_tcp_but_not_mpa  a_server_that_speaks_tcp_but_not_mpa
+# says nothing                    NoServer.test_server_that_says_nothing         a_server_that_says_nothing
+# MPA reject                      NoServer.test_mpa_reject                       an_mpa_reject
+# reply that is garbage           NoServer.test_reply_that_is_garbage            a_reply_that_is_garbage
+# NFSv4.0 only                    FaultyServer.test_server_of_nfs_4_0_only       a_server_of_nfs_4_0_only
+# export that does not exist      Refused.test_F69_path_that_does_not_exist      f69_a_wrong_export
+# no permission                   Refused.test_F69_no_permission                 f69_a_refused_client
+# no /dev/fuse                    (none: it needs none)                          no_device
+# mount point missing or busy     (none: it has none)                            a_mount_point_that_is_none, a_mount_point_that_is_busy
+# memlock too small for verbs     tests/vm/cases/13_verbs_memlock                (the same library call)
+# no RDMA device, provider=verbs  NoServer.test_no_rdma_device_with_provider_verbs  no_rdma_device
+# full server disk                FaultyServer.test_full_server_disk             a_full_disk_reaches_the_writer
+# name longer than 255            Refused.test_name_longer_than_255              a_name_longer_than_255
+# wrong version, bad option       text_test.py Usage.test_wrong_urls             f69_a_refused_version, f69_a_bad_option
+
 BOUND_S = 15
 
 
@@ -89,7 +110,7 @@ class NoServer(unittest.TestCase):
     def test_name_that_does_not_resolve(self):
         self.fails("nfsrdma://no-such-host.invalid/?provider=iwarp", "no-such-host.invalid", "check the name")
 
-    def test_unreachable_host(self):
+    def test_F69_unreachable_host(self):
         # A network namespace without any route: nothing is sent.
         if subprocess.run(["unshare", "-Urn", "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no user and network namespaces here")
@@ -145,7 +166,7 @@ class NoServer(unittest.TestCase):
             connection.sendall(mpa_reply(0x10, 2, struct.pack(">HH", 0x8001, 0x4001)))
             connection.sendall(bytes(range(256)) * 64)
         peer = self.peer(garbage)
-        self.fails(peer.url(connect_timeout="5"))
+        self.fails(peer.url(connect_timeout="5"), str(peer.port), "FPDU", "check that an NFS server")
 
     def test_no_rdma_device_with_provider_verbs(self):
         if os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband"):
@@ -158,11 +179,11 @@ class NoServer(unittest.TestCase):
 class Refused(ServedTest):
     SERVE_OPTIONS = ()  # root is squashed
 
-    def test_path_that_does_not_exist(self):
+    def test_F69_path_that_does_not_exist(self):
         outcome = self.refused(1, "ls", self.url("no/export"))
         self.assertIn("No such file", outcome.err)
 
-    def test_no_permission(self):
+    def test_F69_no_permission(self):
         os.mkdir(self.there("d"))
         os.chmod(self.there("d"), 0)
         outcome = self.refused(1, "ls", self.url("d", uid=12345, gid=12345))

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import socket
+import struct
 import subprocess
 import threading
 
@@ -14,9 +15,14 @@ def iwarp(port, more=""):
     return f"provider=iwarp,port={port}" + ("," + more if more else "")
 
 
+def mpa_reply(flags, private_data):
+    return b"MPA ID Rep Frame" + struct.pack(">BBH", flags, 2, len(private_data)) + private_data
+
+
 @contextlib.contextmanager
-def listener(answer=None):
-    """A TCP port that takes connections; answer: the bytes it says to each, None for silence."""
+def listener(answer=None, after_request=False):
+    """A TCP port that takes connections; answer: the bytes it says to each, None for silence; after_request: when the
+    first bytes have come."""
     place = socket.socket()
     place.bind(("127.0.0.1", 0))
     place.listen(16)
@@ -27,6 +33,8 @@ def listener(answer=None):
             while True:
                 connection, _ = place.accept()
                 kept.append(connection)
+                if after_request:
+                    connection.recv(4096)
                 if answer is not None:
                     connection.sendall(answer)
     thread = threading.Thread(target=serve, daemon=True)
@@ -97,6 +105,37 @@ def a_server_that_speaks_tcp_but_not_mpa(rig):
 def a_server_that_says_nothing(rig):
     with listener() as port:
         rig.refused(32, "127.0.0.1", "127.0.0.1:/", rig.directory("m"), "-o", iwarp(port, "connect_timeout=2"), seconds=6)
+
+
+@case
+def an_mpa_reject(rig):
+    with listener(mpa_reply(0x30, struct.pack(">HH", 0x8001, 1)), after_request=True) as port:
+        both_ways(rig, 32, "reject", "127.0.0.1:/", rig.directory("m"), "-o", iwarp(port))
+
+
+@case
+def a_reply_that_is_garbage(rig):
+    answer = mpa_reply(0x10, struct.pack(">HH", 0x8001, 0x4001)) + bytes(range(256)) * 64
+    with listener(answer, after_request=True) as port:
+        both_ways(rig, 32, "127.0.0.1", "127.0.0.1:/", rig.directory("m"), "-o", iwarp(port))
+
+
+@case
+def a_server_of_nfs_4_0_only(rig):
+    """It answers the first compound with NFS4ERR_MINOR_VERS_MISMATCH."""
+    server = rig.serve("--fault", "refuse=exchange_id:10021")
+    both_ways(rig, 32, "NFSv4.1 is needed", "127.0.0.1:/", rig.directory("m"), "-o", iwarp(server.port))
+
+
+@case
+def a_name_longer_than_255(rig):
+    server = rig.serve()
+    both_ways(rig, 32, "too long", "127.0.0.1:/" + "n" * 256, rig.directory("m"), "-o", iwarp(server.port))
+    mount = rig.mount(server)
+    for call in (os.mkdir, os.stat, os.unlink):
+        expect_errno(errno.ENAMETOOLONG, str(call), call, mount.at("n" * 256))
+    os.mkdir(mount.at("n" * 255))
+    expect("on the server", os.listdir(server.directory), ["n" * 255])
 
 
 @case

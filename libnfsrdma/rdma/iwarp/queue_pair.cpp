@@ -45,23 +45,28 @@ IwarpQueuePair::~IwarpQueuePair() {
   cq_.forget(this);
 }
 
+// Whoever posts between the end and its event hears the cause here first.
+Error IwarpQueuePair::ended() const {
+  return Error(ENOTCONN, ErrorOrigin::connection,
+               "the connection has ended: " + (end_reason_ ? end_reason_->text() : remote_.text()));
+}
+
 void IwarpQueuePair::quiesce() { std::lock_guard lock(cq_.touching()); }
 
 Result<void> IwarpQueuePair::post_send(std::span<const SendRequest> requests) {
-  if (phase_ != Phase::established)
-    return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection is not up");
+  if (phase_ < Phase::established)
+    return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection is not up yet");
+  if (phase_ > Phase::established) return ended();
   return engine_.post_send(requests);
 }
 
 Result<void> IwarpQueuePair::post_receive(std::span<const ReceiveRequest> requests) {
-  if (phase_ >= Phase::closing)
-    return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection has ended");
+  if (phase_ >= Phase::closing) return ended();
   return engine_.post_receive(requests);
 }
 
 Result<Exposure> IwarpQueuePair::expose(Region& region, uint64_t offset, uint32_t length, Purpose purpose) {
-  if (phase_ >= Phase::closing)
-    return Error(ENOTCONN, ErrorOrigin::connection, "the iwarp connection has ended");
+  if (phase_ >= Phase::closing) return ended();
   return engine_.expose(region, offset, length, purpose);
 }
 
@@ -263,7 +268,7 @@ void IwarpQueuePair::close_now() {
   socket_.reset();
   cq_.set_timer(*this, base::never_ns);
   tail_.clear();
-  tell_disconnected_ = std::move(end_reason_);
+  tell_disconnected_ = end_reason_;
   cq_.mark_event(*this);
 }
 

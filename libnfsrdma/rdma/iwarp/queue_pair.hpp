@@ -40,6 +40,8 @@ class IwarpQueuePair final : public QueuePair, public MemoryUser, private Source
   // idle -> established -> closing -> ended                              (responder, by accept())
   enum class Phase : uint8_t { idle, connecting, requested, established, closing, ended };
 
+  Error ended() const;
+
   // Source
   void on_socket(uint32_t events) override;
   bool progress(TimeNs now_ns) override;
