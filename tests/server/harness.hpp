@@ -201,11 +201,12 @@ struct Encoded {
 
 template <class... Args>
 Encoded encode(xdr::Form form, const Args&... args) {
+  static std::vector<std::byte> room(1 << 21);
   Encoded e;
-  e.bytes.resize(1 << 21);
-  CompoundBuilder builder(e.bytes, 1, form);
+  CompoundBuilder builder(room, 1, form);
   (builder.add(args), ...);
-  e.bytes.resize(builder.finish().size());
+  base::ConstBytes whole = builder.finish();
+  e.bytes.assign(whole.begin(), whole.end());
   e.ops = builder.op_count();
   if (builder.ddp()) e.data_position = builder.ddp()->position;
   return e;
