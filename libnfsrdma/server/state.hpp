@@ -188,6 +188,7 @@ class State {
   ClientRef add_client(const nfs4::ExchangeIdArgs& args, const Principal& principal);
   void drop_client(const ClientRef& client);
   bool drop_unconfirmed();
+  void say_limit(const char* what, uint32_t limit);
   void drop_session(const SessionRef& session);
   bool has_state(const Client& client) const { return client.opens + client.locks > 0 || !client.delegations.empty(); }
   void fill_exchange_result(const Client& client, nfs4::ExchangeIdResult& result) const;
@@ -263,6 +264,7 @@ class State {
   std::set<std::string> awaited_;          // recorded clients that have not finished reclaiming
   std::vector<std::string> unrecord_;
   TimeNs grace_until_ns_ = 0;
+  TimeNs limit_said_ns_;
   uint32_t client_counter_ = 0;
   uint32_t session_counter_ = 0;
   uint64_t serial_counter_ = 0;

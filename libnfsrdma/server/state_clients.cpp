@@ -2,6 +2,7 @@
 // Client ids (RFC 8881, 18.35), leases and the grace period.
 #include <algorithm>
 
+#include "base/log.hpp"
 #include "server/state.hpp"
 
 namespace nfsrdma::server {
@@ -11,6 +12,7 @@ constexpr uint32_t exchange_flags_known =
     nfs4::exchange_flag::supp_moved_refer | nfs4::exchange_flag::supp_moved_migr |
     nfs4::exchange_flag::bind_princ_stateid | nfs4::exchange_flag::use_non_pnfs | nfs4::exchange_flag::use_pnfs_mds |
     nfs4::exchange_flag::use_pnfs_ds | nfs4::exchange_flag::upd_confirmed_rec_a;
+constexpr TimeNs limit_pause_ns = base::seconds(10);
 
 }  // namespace
 
@@ -20,7 +22,8 @@ State::State(base::Clock& clock, base::Random& random, const StateParams& params
       params_(params),
       instance_(params.instance),
       recorded_(params.recorded),
-      awaited_(params.recorded) {
+      awaited_(params.recorded),
+      limit_said_ns_(clock.now_ns() - limit_pause_ns) {
   if (!awaited_.empty()) grace_until_ns_ = clock_.now_ns() + params_.grace_ns;
 }
 
@@ -51,6 +54,14 @@ ClientRef State::add_client(const nfs4::ExchangeIdArgs& args, const Principal& p
   client->renewed_ns = clock_.now_ns();
   clients_.emplace(client->id, client);
   return client;
+}
+
+// Not once a request: a client that is refused comes again and again.
+void State::say_limit(const char* what, uint32_t limit) {
+  TimeNs now = clock_.now_ns();
+  if (now < limit_said_ns_ + limit_pause_ns) return;
+  limit_said_ns_ = now;
+  base::log(base::LogLevel::warn, "server", "refused: %u %s are the limit", limit, what);
 }
 
 // Makes room by forgetting who announced itself and never came back, the one that did so first.
@@ -94,7 +105,10 @@ Status State::exchange_id(const nfs4::ExchangeIdArgs& args, const Principal& pri
       return Status::clid_inuse;
     }
     if (ClientRef unconfirmed = find_owner(owner, false)) drop_client(unconfirmed);
-    if (clients_.size() >= params_.limits.clients_max && !drop_unconfirmed()) return Status::delay;
+    if (clients_.size() >= params_.limits.clients_max && !drop_unconfirmed()) {
+      say_limit("clients", params_.limits.clients_max);
+      return Status::delay;
+    }
     client = add_client(args, principal);
   }
   fill_exchange_result(*client, result);

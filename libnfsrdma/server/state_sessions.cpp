@@ -103,7 +103,9 @@ Status State::create_session(const nfs4::CreateSessionArgs& args, const Principa
   if (Status s = check_channels(args); s != Status::ok) return s;
   rpc::Credential credential;
   if (Status s = choose_credential(args.sec_parms, credential); s != Status::ok) return s;
-  if (client->sessions.size() >= params_.limits.sessions_per_client || sessions_.size() >= params_.limits.sessions_max) {
+  if (client->sessions.size() >= params_.limits.sessions_per_client) return Status::nospc;
+  if (sessions_.size() >= params_.limits.sessions_max) {
+    say_limit("sessions", params_.limits.sessions_max);
     return Status::nospc;
   }
   if (!client->confirmed) {

@@ -41,13 +41,13 @@ def run(*arguments, stdin=b"", **more):
 class Server:
     """nfsrdma-serve over a folder of its own, on a port of its own."""
 
-    def __init__(self, *options, folder=None):
+    def __init__(self, *options, folder=None, listen="127.0.0.1:0"):
         self.work = tempfile.mkdtemp(prefix="nfsrdma-cli-")
         self.folder = folder or os.path.join(self.work, "export")
         os.makedirs(self.folder, exist_ok=True)
         with open(os.path.join(self.work, "log"), "wb") as log:
             self.process = subprocess.Popen(
-                [program("nfsrdma-serve"), self.folder, "--listen", "127.0.0.1:0", *options],
+                [program("nfsrdma-serve"), self.folder, "--listen", listen, *options],
                 stdout=subprocess.PIPE, stderr=log)
         ready, _, _ = select.select([self.process.stdout], [], [], READY_S)
         line = self.process.stdout.readline().decode() if ready else ""

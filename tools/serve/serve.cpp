@@ -20,6 +20,7 @@ namespace {
 constexpr uint16_t default_port = 20049;
 
 Result<base::SocketAddress> listen_address(const std::string& text) {
+  if (text.empty()) return Error(EINVAL, ErrorOrigin::usage, "--listen: the address is empty; ':PORT' is every address");
   std::string host = text;
   uint32_t port = default_port;
   size_t colon = text.rfind(':');
