@@ -107,7 +107,8 @@ class IoLoop {
   struct Enter {
     IoLoop& loop;
     bool await_ready() const noexcept { return loop.is_current(); }
-    void await_suspend(std::coroutine_handle<> h) const {
+    // Not inlined: clang 16 would keep what is left of this function in the frame, which another thread already uses.
+    [[gnu::noinline]] void await_suspend(std::coroutine_handle<> h) const {
       loop.post([h] { h.resume(); });
     }
     void await_resume() const noexcept {}

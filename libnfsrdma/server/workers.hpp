@@ -31,7 +31,8 @@ class WorkerPool {
     std::coroutine_handle<> handle;
     explicit Enter(WorkerPool& p) : pool(p) {}
     bool await_ready() const noexcept { return on_worker(); }
-    void await_suspend(std::coroutine_handle<> h) {
+    // Not inlined, for the reason at IoLoop::Enter.
+    [[gnu::noinline]] void await_suspend(std::coroutine_handle<> h) {
       handle = h;
       pool.push(*this);
     }
