@@ -89,6 +89,8 @@ Task<Status> op_rename(Compound& c, const nfs4::RenameArgs& args) {
   if (Status s = co_await break_named(c, c.saved, args.old_name); s != Status::ok) co_return s;
   if (Status s = co_await break_named(c, c.current, args.new_name); s != Status::ok) co_return s;
   Answer<RenameDone> done = co_await c.store.rename(c.caller, c.saved, args.old_name, c.current, args.new_name);
+  // A file over a directory or the reverse (RFC 8881, 18.26.3): both folders were looked at above.
+  if (done.status == Status::isdir || done.status == Status::notdir) co_return Status::exist;
   if (!done.ok()) co_return done.status;
   nfs4::RenameResult result;
   result.source_change = done->source;

@@ -37,7 +37,10 @@ Task<Status> op_read(Compound& c, const nfs4::ReadArgs& args) {
   uint32_t room = c.payload_room(overhead_bytes);
   uint32_t count = std::min({args.count, room, c.context.data_bytes_max});
   if (count == 0 && args.count > 0) co_return c.too_big();
-  if (args.offset > offset_max - count) co_return Status::inval;
+  // Behind the end of every file there is nothing to read, and that is no failure (RFC 8881, 18.22.3).
+  if (args.offset > offset_max - count) {
+    count = args.offset < offset_max ? static_cast<uint32_t>(offset_max - args.offset) : 0;
+  }
   // What this process looks into itself must be in memory of its own.
   ReadPlace place{c.pool, c.in_place && !c.cache_this && !c.has_payload()};
   Answer<ReadData> data = co_await c.store.read(*file, args.offset, count, place);
@@ -70,7 +73,7 @@ Task<Status> op_write(Compound& c, const nfs4::WriteArgs& args) {
   nfs4::WriteResult result;
   // Read before the data is written: a loss in between then shows.
   result.verifier = c.store.write_verifier();
-  Answer<WriteDone> done = co_await c.store.write(*file, args.offset, pieces, args.stable);
+  Answer<WriteDone> done = co_await c.store.write(c.caller, *file, args.offset, pieces, args.stable);
   if (!done.ok()) co_return done.status;
   result.count = done->count;
   result.committed = done->committed;

@@ -214,9 +214,9 @@ class Store {
   // count at most the pool's largest buffer. delay when the pool is used up.
   virtual io::Task<Answer<ReadData>> read(const OpenFileRef& file, uint64_t offset, uint32_t count,
                                           const ReadPlace& place) = 0;
-  // Host addressable pieces. A short count is no failure.
-  virtual io::Task<Answer<WriteDone>> write(const OpenFileRef& file, uint64_t offset, std::span<const ByteView> pieces,
-                                            nfs4::StableHow stable) = 0;
+  // Host addressable pieces. A short count is no failure. The caller's rights decide whether the file stays suid.
+  virtual io::Task<Answer<WriteDone>> write(const Caller& caller, const OpenFileRef& file, uint64_t offset,
+                                            std::span<const ByteView> pieces, nfs4::StableHow stable) = 0;
   // Everything written to the file so far is on stable storage, or an error says that it is not.
   virtual io::Task<Answer<Nothing>> commit(const Caller& caller, const ObjectRef& object) = 0;
   // Changes at every start and whenever written data was lost.

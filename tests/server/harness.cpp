@@ -50,20 +50,20 @@ void TestCall::reply(rpc::AcceptStatus status, uint32_t results_bytes, rpc::Outb
   if (out.release) out.release();
 }
 
-Rig::Rig(const TempDir& dir, ServerParams params, PosixParams posix, Recovery* recovery) {
+Rig::Rig(const TempDir& dir, ServerParams params, PosixParams posix, Recovery* recovery, bool root_squash) {
   loop = std::make_unique<io::IoLoop>(clock, io::LoopParams{});
   provider = rdma::make_loop_provider();
   auto device = provider->resolve({});
   auto pd = (*device)->create_protection_domain();
   pool = std::make_unique<mem::BufferPool>(*pd, mem::PoolParams{});
-  posix.directory = dir.path();
+  if (posix.directory.empty()) posix.directory = dir.path();
   posix.worker_threads = 2;
   if (posix.handle_key.k0 == 0) posix.handle_key = {11, 22};
   posix.boot_verifier = random.next();
   auto opened = PosixStore::open(posix);
   EXPECT_TRUE(opened) << opened.error().text();
   store = std::move(*opened);
-  params.root_squash = false;
+  params.root_squash = root_squash;
   params.state.server_owner = "test server";
   if (params.state.instance == 0) params.state.instance = 7;
   server = std::make_unique<NfsServer>(clock, random, *store, recovery, params);

@@ -127,7 +127,8 @@ class TestCall final : public rpc::ServerCall {
 // The server, its store and the loop.
 class Rig {
  public:
-  explicit Rig(const TempDir& dir, ServerParams params = {}, PosixParams posix = {}, Recovery* recovery = nullptr);
+  explicit Rig(const TempDir& dir, ServerParams params = {}, PosixParams posix = {}, Recovery* recovery = nullptr,
+               bool root_squash = false);
   ~Rig();
 
   std::unique_ptr<TestConnection> connect();

@@ -325,7 +325,7 @@ TEST_F(StoreTest, ChangeAttributeNeverMissesAChange) {
   ByteView piece = base::bytes_of(text);
   uint64_t last = run(store().attributes(created->object))->change;
   for (uint64_t i = 0; i < 200; ++i) {
-    ASSERT_EQ(run(store().write(created->file, i, {&piece, 1}, StableHow::unstable)).status, Status::ok);
+    ASSERT_EQ(run(store().write(caller_, created->file, i, {&piece, 1}, StableHow::unstable)).status, Status::ok);
     uint64_t change = run(store().attributes(created->object))->change;
     EXPECT_NE(change, last);
     last = change;

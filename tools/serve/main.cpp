@@ -29,6 +29,8 @@ int main(int argc, char** argv) {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  // A client that writes past "ulimit -f" shall hear of it, not end the server.
+  std::signal(SIGXFSZ, SIG_IGN);
   Result<void> served = serve::serve(options);
   if (served) return 0;
   std::fprintf(stderr, "nfsrdma-serve: %s\n", served.error().text().c_str());

@@ -18,6 +18,10 @@ namespace {
 constexpr size_t pieces_max = 64;
 // Below this a copy costs less than the look at the pages.
 constexpr uint32_t in_place_bytes_min = 65536;
+// Up to here a READ asks for a byte more than it was asked for, which tells whether the file ends there without a look
+// at its size.
+constexpr uint32_t small_read_max = 8192;
+constexpr uint64_t small_read_end = uint64_t{1} << 62;  // far from where a file offset overflows
 
 // Bytes from offset up to the file's end, at most count.
 Status room_to_end(int fd, uint64_t offset, uint32_t count, uint32_t& want, uint64_t& size) {
@@ -60,6 +64,15 @@ io::Task<Answer<ReadData>> PosixStore::read(const OpenFileRef& ref, uint64_t off
   PosixFile& file = posix(ref);
   if (!file.readable) co_return Status::access;
   ReadData data;
+  if (count > 0 && count <= small_read_max && quick_ && offset < small_read_end && !WorkerPool::on_worker()) {
+    data.buffer = place.pool.try_borrow(count);
+    if (!data.buffer) co_return Status::delay;
+    if (read_small(file, offset, count, data)) {
+      data.piece = data.buffer.sge(0, data.length);
+      co_return data;
+    }
+    data = {};
+  }
   uint32_t want = 0;
   uint64_t size = 0;
   if (Status s = room_to_end(file.fd.get(), offset, count, want, size); s != Status::ok) co_return s;
@@ -88,6 +101,18 @@ io::Task<Answer<ReadData>> PosixStore::read(const OpenFileRef& ref, uint64_t off
   data.eof = offset + data.length >= size;
   data.piece = data.buffer.sge(0, data.length);
   co_return data;
+}
+
+// False where the answer would need a disk, or a second look.
+bool PosixStore::read_small(PosixFile& file, uint64_t offset, uint32_t count, ReadData& data) {
+  std::byte beyond;
+  iovec pieces[2] = {{data.buffer.data(), count}, {&beyond, 1}};
+  ssize_t n = preadv2(file.fd.get(), pieces, 2, static_cast<off_t>(offset), in_memory_ ? 0 : RWF_NOWAIT);
+  // A count in between may be the file's end or the cache's.
+  if (n != 0 && n <= static_cast<ssize_t>(count)) return false;
+  data.length = n == 0 ? 0 : count;
+  data.eof = n == 0;
+  return true;
 }
 
 // Lets the bytes be sent from where they are, when that will not wait for a disk. Pages that are not there, as in the
@@ -126,16 +151,19 @@ Status PosixStore::do_read(PosixFile& file, uint64_t offset, uint32_t want, Read
   return Status::ok;
 }
 
-io::Task<Answer<WriteDone>> PosixStore::write(const OpenFileRef& ref, uint64_t offset,
+io::Task<Answer<WriteDone>> PosixStore::write(const Caller& caller, const OpenFileRef& ref, uint64_t offset,
                                               std::span<const ByteView> pieces, nfs4::StableHow stable) {
   PosixFile& file = posix(ref);
   if (!file.writable) co_return Status::access;
   if (!in_memory_) co_await workers_.enter();
-  co_return do_write(file, offset, pieces, stable);
+  co_return do_write(caller, file, offset, pieces, stable);
 }
 
-Answer<WriteDone> PosixStore::do_write(PosixFile& file, uint64_t offset, std::span<const ByteView> pieces,
-                                       nfs4::StableHow stable) {
+Answer<WriteDone> PosixStore::do_write(const Caller& caller, PosixFile& file, uint64_t offset,
+                                       std::span<const ByteView> pieces, nfs4::StableHow stable) {
+  // As the caller: the kernel takes suid and sgid off what another than root writes.
+  IdentityScope identity(caller);
+  if (!identity.ok()) return Status::perm;
   int flags = stable == nfs4::StableHow::unstable ? 0 : stable == nfs4::StableHow::data_sync ? RWF_DSYNC : RWF_SYNC;
   WriteDone done;
   done.committed = in_memory_ ? nfs4::StableHow::file_sync : stable;

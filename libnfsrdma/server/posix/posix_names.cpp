@@ -113,7 +113,8 @@ Answer<Created> PosixStore::found_existing(const Caller& caller, PosixObject& di
   if (!attributes.ok()) return attributes.status;
   int64_t accessed_s, modified_s;
   times_of_verifier(how.verifier, accessed_s, modified_s);
-  if (attributes->type != FileType::regular || attributes->size_bytes != 0 ||
+  uint64_t size_bytes = how.attributes.has(SetAttributes::size) ? how.attributes.size_bytes : 0;
+  if (attributes->type != FileType::regular || attributes->size_bytes != size_bytes ||
       attributes->accessed.seconds != accessed_s || attributes->modified.seconds != modified_s) {
     return Status::exist;
   }

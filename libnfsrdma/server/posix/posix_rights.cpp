@@ -106,6 +106,9 @@ Status PosixStore::set_size(const Caller& caller, PosixObject& object, uint64_t 
     opened = std::move(*answer);
     fd = opened.get();
   }
+  // As the caller: the kernel takes suid and sgid off what another than root cuts.
+  IdentityScope identity(caller);
+  if (!identity.ok()) return Status::perm;
   object.hold_in_place();
   int failed = ftruncate(fd, static_cast<off_t>(size_bytes)) == 0 ? 0 : errno;
   object.resume_in_place();

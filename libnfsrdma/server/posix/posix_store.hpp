@@ -66,8 +66,8 @@ class PosixStore final : public Store {
                                    const OpenFileRef& file) override;
   io::Task<Answer<ReadData>> read(const OpenFileRef& file, uint64_t offset, uint32_t count,
                                   const ReadPlace& place) override;
-  io::Task<Answer<WriteDone>> write(const OpenFileRef& file, uint64_t offset, std::span<const ByteView> pieces,
-                                    nfs4::StableHow stable) override;
+  io::Task<Answer<WriteDone>> write(const Caller& caller, const OpenFileRef& file, uint64_t offset,
+                                    std::span<const ByteView> pieces, nfs4::StableHow stable) override;
   io::Task<Answer<Nothing>> commit(const Caller& caller, const ObjectRef& object) override;
   Verifier write_verifier() override;
   void change_verifier() override { verifier_.fetch_add(1, std::memory_order_acq_rel); }
@@ -128,10 +128,11 @@ class PosixStore final : public Store {
   Answer<ChangeInfo> do_link(const Caller& caller, PosixObject& object, PosixObject& dir, std::string_view name);
   SetDone do_set(const Caller& caller, PosixObject& object, const SetAttributes& what, PosixFile* file);
   Status set_size(const Caller& caller, PosixObject& object, uint64_t size_bytes, PosixFile* file);
+  bool read_small(PosixFile& file, uint64_t offset, uint32_t count, ReadData& data);
   bool read_in_place(PosixFile& file, uint64_t offset, uint32_t want, rdma::ProtectionDomain& pd, ReadData& data);
   Status do_read(PosixFile& file, uint64_t offset, uint32_t want, ReadData& data, Pace pace);
-  Answer<WriteDone> do_write(PosixFile& file, uint64_t offset, std::span<const ByteView> pieces,
-                             nfs4::StableHow stable);
+  Answer<WriteDone> do_write(const Caller& caller, PosixFile& file, uint64_t offset,
+                             std::span<const ByteView> pieces, nfs4::StableHow stable);
   void lost_data(int failed);
   Answer<Nothing> do_commit(const Caller& caller, const PosixObjectRef& object);
   Answer<DirDone> do_readdir(const Caller& caller, PosixObject& dir, uint64_t cookie, bool with_attributes,
