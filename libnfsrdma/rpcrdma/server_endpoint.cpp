@@ -10,6 +10,8 @@
 namespace nfsrdma::rpcrdma {
 namespace {
 
+// Posted bytes at which the doorbell does not wait for the batch's end.
+constexpr uint64_t flush_bytes = 64 << 10;
 // Receives beyond the credits: a client may use a credit before we saw our own Send complete.
 constexpr uint32_t spare_receives = 8;
 constexpr base::TimeNs retry_ns = base::ms(1);
@@ -216,7 +218,15 @@ bool ServerEndpoint::post(const rdma::SendRequest& request) {
     return false;
   }
   sq_used_++;
+  for (const rdma::Sge& piece : request.sge) unflushed_bytes_ += piece.length;
   return true;
+}
+
+// The client shall work on the first answers of a batch while the others are made.
+void ServerEndpoint::flush_if_much() {
+  if (unflushed_bytes_ < flush_bytes) return;
+  unflushed_bytes_ = 0;
+  qp_->flush();
 }
 
 void ServerEndpoint::on_batch_end() {
@@ -230,6 +240,7 @@ void ServerEndpoint::on_batch_end() {
     blocked_.push_front(*slot);
     break;
   }
+  unflushed_bytes_ = 0;
   if (qp_) qp_->flush();
   if (!waiting_.empty() && !retry_timer_.armed()) loop_.arm(retry_timer_, loop_.now_ns() + retry_ns);
 }

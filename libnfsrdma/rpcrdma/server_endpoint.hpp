@@ -130,6 +130,7 @@ class ServerEndpoint final : public rpc::ServerConnection,
   void free_slot(Slot& slot);
   void repost(Receive& receive);
   bool post(const rdma::SendRequest& request);
+  void flush_if_much();
   void flush_soon() { driver_.at_batch_end(*this); }
 
   // server_receive.cpp
@@ -196,6 +197,7 @@ class ServerEndpoint final : public rpc::ServerConnection,
   bool source_untouched_ = false;
   uint32_t send_inline_bytes_ = 0;
   uint32_t receive_bytes_ = 0;
+  uint64_t unflushed_bytes_ = 0;  // posted since the last doorbell
   uint32_t sq_used_ = 0, sq_depth_ = 0;
   uint64_t zeros_at_ = 0;
   size_t handles_ = 0;  // ServerCalls that the service holds

@@ -230,6 +230,7 @@ void ServerEndpoint::start_send(Slot& slot) {
   slot.stage = Stage::replying;
   if (Receive* receive = std::exchange(slot.receive, nullptr)) repost(*receive);
   if (state_ == State::up && !advance(slot)) blocked_.push_back(slot);
+  if (state_ == State::up) flush_if_much();
   flush_soon();
 }
 
