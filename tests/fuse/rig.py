@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -152,6 +153,37 @@ def state_of(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]
     return ""
+
+
+def enter_namespaces():
+    """Becomes the first process of fresh mount and PID namespaces; root by a user namespace if not already."""
+    flags = ["-mpf", "--kill-child", "--mount-proc", "--propagation", "private"]
+    if os.geteuid() != 0:
+        flags.insert(0, "-Ur")
+    probe = subprocess.run(["unshare", *flags, "true"], stderr=subprocess.PIPE, text=True, check=False)
+    if probe.returncode != 0:
+        print(f"skipped: no namespaces here: {probe.stderr.strip()}")
+        sys.exit(77)
+    os.environ["NFSRDMA_IN_NAMESPACE"] = "1" if os.geteuid() == 0 else "user"
+    os.execvp("unshare", ["unshare", *flags, sys.executable, *sys.argv])
+
+
+def own_device():
+    """/dev/fuse, open to everybody in here."""
+    if not os.path.exists("/dev/fuse"):
+        print("skipped: /dev/fuse is missing: load the fuse module, or start the container with --device /dev/fuse")
+        sys.exit(77)
+    if os.environ["NFSRDMA_IN_NAMESPACE"] == "1":
+        subprocess.run(["mount", "-t", "fusectl", "none", "/sys/fs/fuse/connections"], check=False,
+                       stderr=subprocess.DEVNULL)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,dev", "none", "/mnt"], check=True)
+        os.mknod("/mnt/fuse", 0o020666, os.makedev(10, 229))
+        os.chmod("/mnt/fuse", 0o666)
+        subprocess.run(["mount", "--bind", "/mnt/fuse", "/dev/fuse"], check=True)
+        return
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        print("skipped: /dev/fuse may not be opened by this user")
+        sys.exit(77)
 
 
 class Server:
@@ -329,9 +361,9 @@ def mounts_below(directory):
 
 
 @contextlib.contextmanager
-def work_directory(name):
+def work_directory(name, place=None):
     """Removed at the end, but never through a mount: what is bound in there is not ours to delete."""
-    work = tempfile.mkdtemp(prefix=f"nfsrdma-fuse-{name}.")
+    work = tempfile.mkdtemp(prefix=f"nfsrdma-fuse-{name}.", dir=place)
     os.chmod(work, 0o755)
     try:
         yield work
