@@ -2,12 +2,17 @@
 // What only a device has: queue pair attributes, silent peers, pinned memory, and revocation that ends the pair.
 // Runs where rdma_verbs_contract does. Names with F are field cases of verbs users.
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -30,7 +35,18 @@ class Verbs : public ContractTest {
     owned_.push_back(std::make_unique<Memory>(*end.pd, bytes));
     return *owned_.back();
   }
-  static ibv_qp* hardware(End& end) { return static_cast<verbs::VerbsQueuePair*>(end.qp.get())->hardware(); }
+  static verbs::VerbsQueuePair& pair(End& end) { return *static_cast<verbs::VerbsQueuePair*>(end.qp.get()); }
+  static ibv_qp* hardware(End& end) { return pair(end).hardware(); }
+  // Both ends anew, on the same queues and domains.
+  void start_afresh() {
+    for (End* end : {&client_, &server_}) {
+      end->qp.reset();
+      end->handler = Handler{};
+      end->seen.clear();
+    }
+  }
+  // One end's device stops to answer; the other, which sends, has to notice.
+  void silence(End& silent, End& speaker);
   bool iwarp() { return device_->describe().find("iWARP") != std::string::npos; }
 
  private:
@@ -44,11 +60,10 @@ TEST_P(Verbs, F15_ReceiverNotReadyTimerIsBelowOneMillisecond) {
   for (End* end : {&client_, &server_}) {
     ibv_qp_attr attr{};
     ibv_qp_init_attr init{};
-    ASSERT_EQ(ibv_query_qp(hardware(*end), &attr, IBV_QP_MIN_RNR_TIMER | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT, &init), 0);
+    ASSERT_EQ(ibv_query_qp(hardware(*end), &attr, IBV_QP_MIN_RNR_TIMER | IBV_QP_RNR_RETRY, &init), 0);
     EXPECT_GE(attr.min_rnr_timer, 1);   // 0.01 ms; 0 is 655 ms
     EXPECT_LE(attr.min_rnr_timer, 13);  // 0.96 ms
     EXPECT_LT(attr.rnr_retry, 7) << "7 retries for ever";
-    EXPECT_GT(attr.timeout, 0) << "0 waits for ever";
   }
 }
 
@@ -106,33 +121,223 @@ TEST_P(Verbs, F12_PathMtuIsTheOneThatWasAgreed) {
   EXPECT_TRUE(to.has(4, 0, 20'000));
 }
 
-// F12: a peer that went silent is reported once, with a hint at the MTU, and a new connection works.
+void Verbs::silence(End& silent, End& speaker) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(hardware(speaker), &attr, IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT, &init), 0);
+  EXPECT_GT(attr.timeout, 0) << "0 waits for ever";
+  EXPECT_LT(attr.retry_cnt, 7) << "on rxe 7 retries without end";
+  attr = {};
+  attr.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(ibv_modify_qp(hardware(silent), &attr, IBV_QP_STATE), 0);
+  Memory& out = memory(speaker, 64);
+  ASSERT_TRUE(send(speaker, 1, out, 0, 64).ok());
+  ASSERT_TRUE(send(speaker, 2, out, 0, 64).ok());
+  // The bound is until()'s 8 s: seven time-outs of 0.54 s, and room for a slow machine.
+  ASSERT_TRUE(until([&] { return speaker.handler.disconnected.has_value(); }));
+  EXPECT_EQ(speaker.handler.disconnected->errno_value(), ETIMEDOUT);
+  EXPECT_NE(speaker.handler.disconnected->text().find("MTU"), std::string::npos);
+  ASSERT_TRUE(until([&] { return speaker.find(1) && speaker.find(2); }));
+  EXPECT_EQ(speaker.find(1)->status, CompletionStatus::retry_exceeded);
+  EXPECT_EQ(speaker.find(2)->status, CompletionStatus::flushed);
+  EXPECT_EQ(speaker.handler.disconnected_calls, 1);
+}
+
+// F12: a peer that went silent is noticed within 8 s, reported once, with a hint at the MTU; a new connection works.
 TEST_P(Verbs, F12_SilentPeerIsReportedOnceWithAHint) {
   if (iwarp()) GTEST_SKIP() << "TCP retransmits for longer";
   connect_pair();
   open_both_ways();
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RESET;
-  ASSERT_EQ(ibv_modify_qp(hardware(server_), &attr, IBV_QP_STATE), 0);
-  Memory& out = memory(client_, 64);
-  ASSERT_TRUE(send(client_, 1, out, 0, 64).ok());
-  ASSERT_TRUE(send(client_, 2, out, 0, 64).ok());
-  // Eight time-outs of 0.54 s at most.
-  ASSERT_TRUE(until([&] { return client_.handler.disconnected.has_value(); }));
-  EXPECT_EQ(client_.handler.disconnected->errno_value(), ETIMEDOUT);
-  EXPECT_NE(client_.handler.disconnected->text().find("MTU"), std::string::npos);
-  ASSERT_TRUE(until([&] { return client_.find(1) && client_.find(2); }));
-  EXPECT_EQ(client_.find(1)->status, CompletionStatus::retry_exceeded);
-  EXPECT_EQ(client_.find(2)->status, CompletionStatus::flushed);
-  EXPECT_EQ(client_.handler.disconnected_calls, 1);
-  client_.qp.reset();
-  server_.qp.reset();
-  client_.handler = Handler{};
-  server_.handler = Handler{};
-  client_.seen.clear();
-  server_.seen.clear();
+  silence(server_, client_);
+  start_afresh();
   connect_pair();
   open_both_ways();
+}
+
+// The side that accepted has its number of retries from the peer's request, its time-out from itself.
+TEST_P(Verbs, F12_SilentPeerIsNoticedByTheAcceptingSide) {
+  if (iwarp()) GTEST_SKIP() << "TCP retransmits for longer";
+  connect_pair();
+  open_both_ways();
+  silence(client_, server_);
+}
+
+// What the connection manager may say of a connection that stands ends it, once, with its own reason.
+TEST_P(Verbs, EachEventOfTheConnectionManagerThatEndsAConnection) {
+  struct Ending {
+    rdma_cm_event_type type;
+    int status;
+    int error;
+    const char* words;
+  };
+  const Ending endings[] = {{RDMA_CM_EVENT_DISCONNECTED, 0, ECONNRESET, "closed"},
+                            {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, ETIMEDOUT, "unreachable"},
+                            {RDMA_CM_EVENT_DEVICE_REMOVAL, 0, ENODEV, "removed"},
+                            {RDMA_CM_EVENT_ADDR_CHANGE, 0, ENETDOWN, "moved away"}};
+  for (const Ending& ending : endings) {
+    start_afresh();
+    connect_pair();
+    open_both_ways();
+    Memory& in = memory(client_, 64);
+    ASSERT_TRUE(receive(client_, 7, in, 0, 64).ok());
+    verbs::CmEvent event;
+    event.type = ending.type;
+    event.status = ending.status;
+    pair(client_).on_cm_event(event);
+    EXPECT_FALSE(client_.handler.disconnected) << "inside of the event";
+    pair(client_).on_cm_event(event);
+    ASSERT_TRUE(both_down());
+    settle();
+    EXPECT_EQ(client_.handler.disconnected->errno_value(), ending.error);
+    EXPECT_NE(client_.handler.disconnected->text().find(ending.words), std::string::npos)
+        << client_.handler.disconnected->text();
+    EXPECT_EQ(client_.handler.disconnected_calls, 1);
+    EXPECT_EQ(client_.count(7), 1u);
+    EXPECT_EQ(client_.find(7)->status, CompletionStatus::flushed);
+  }
+}
+
+// A message that does not fit ends the connection with that reason.
+TEST_P(Verbs, MessageThatDoesNotFitIsNamed) {
+  connect_pair();
+  open_both_ways();
+  Memory& in = memory(server_, 64);
+  Memory& out = memory(client_, 128);
+  ASSERT_TRUE(receive(server_, 3, in, 0, 64).ok());
+  ASSERT_TRUE(send(client_, 4, out, 0, 128).ok());
+  ASSERT_TRUE(both_down());
+  ASSERT_TRUE(until([&] { return server_.find(3) != nullptr; }));
+  if (server_.find(3)->status == CompletionStatus::length_error) {
+    EXPECT_EQ(server_.handler.disconnected->errno_value(), EMSGSIZE);
+    EXPECT_NE(server_.handler.disconnected->text().find("longer"), std::string::npos);
+  } else {
+    EXPECT_TRUE(iwarp()) << "siw only flushes";
+  }
+}
+
+// The same on the accepting side before it was told that the connection stands: it is over then, and no completion after
+// that one says so.
+TEST_P(Verbs, FailureBeforeTheAcceptingSideIsToldEndsTheConnection) {
+  if (iwarp()) GTEST_SKIP() << "siw does not show when its queue pair has failed";
+  std::unique_ptr<Memory> in = std::make_unique<Memory>(*server_.pd, 64);
+  Memory& out = memory(client_, 128);
+  before_accept_ = [&] { ASSERT_TRUE(receive(server_, 3, *in, 0, 64).ok()); };
+  server_params_ = default_params();
+  listen();
+  auto qp = client_.pd->create_queue_pair(*client_.cq, default_params(), client_.handler);
+  ASSERT_TRUE(qp.ok());
+  client_.qp = std::move(*qp);
+  ConnectParams params;
+  params.remote = listener_->local();
+  ASSERT_TRUE(client_.qp->connect(params).ok());
+  auto within = [&](End* polled, auto&& done) {
+    TimeNs limit = base::system_clock().now_ns() + base::seconds(8);
+    for (; !done() && base::system_clock().now_ns() < limit;) polled ? drain(*polled) : std::this_thread::yield();
+    return done();
+  };
+  // The server's loop stops with the accept; the client's, so that it does not tell, with its message.
+  ASSERT_TRUE(until([&] { return server_.qp != nullptr; }));
+  ASSERT_TRUE(within(&client_, [&] { return client_.handler.established; }));
+  ASSERT_TRUE(send(client_, 4, out, 0, 128).ok());
+  ASSERT_TRUE(within(nullptr, [&] {
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr init{};
+    return ibv_query_qp(hardware(server_), &attr, IBV_QP_STATE, &init) == 0 && attr.qp_state == IBV_QPS_ERR;
+  }));
+  server_.cq->arm();  // takes the failed Receive from the device, and leaves the connection manager's word unread
+  EXPECT_FALSE(server_.handler.established);
+  ASSERT_TRUE(within(&server_, [&] { return server_.handler.disconnected || server_.handler.failed; }));
+  ASSERT_TRUE(within(&server_, [&] { return server_.find(3) != nullptr; }));
+  EXPECT_NE(server_.find(3)->status, CompletionStatus::success);
+  server_.qp.reset();
+}
+
+// The device takes no more Receives than it was asked for: all that were named come back, also those that were behind
+// the one that it refused.
+TEST_P(Verbs, ReceivesThatTheDeviceRefusesComeBackFlushed) {
+  connect_pair();
+  open_both_ways();
+  Memory& in = memory(client_, 64);
+  ibv_sge piece{reinterpret_cast<uint64_t>(in.bytes().data()), 64, static_cast<verbs::VerbsRegion*>(in.get())->lkey()};
+  ibv_recv_wr filler{};
+  filler.wr_id = ~uint64_t{0};
+  filler.sg_list = &piece;
+  filler.num_sge = 1;
+  ibv_recv_wr* refused = nullptr;
+  int error = 0;
+  for (int i = 0; i < 100'000 && error == 0; i++) error = ibv_post_recv(hardware(client_), &filler, &refused);
+  ASSERT_NE(error, 0) << "the device's queue has no end";
+  std::vector<ReceiveRequest> requests(50);
+  for (size_t i = 0; i < requests.size(); i++) {
+    requests[i].id = 100 + i;
+    requests[i].sge = {in.get(), 0, 64};
+  }
+  ASSERT_TRUE(client_.qp->post_receive(requests).ok());
+  ASSERT_TRUE(until([&] { return client_.handler.disconnected.has_value(); }));
+  EXPECT_EQ(client_.handler.disconnected->errno_value(), ENOMEM);
+  EXPECT_NE(client_.handler.disconnected->text().find("posting a Receive"), std::string::npos);
+  settle();
+  for (const ReceiveRequest& request : requests) {
+    ASSERT_EQ(client_.count(request.id), 1u) << request.id;
+    EXPECT_EQ(client_.find(request.id)->status, CompletionStatus::flushed);
+  }
+}
+
+// F13: a child that lives on while the device writes takes neither memory nor descriptors along.
+TEST_P(Verbs, F13_MemoryStaysTheParentsAfterAFork) {
+  connect_pair();
+  open_both_ways();
+  EXPECT_NE(ibv_is_fork_initialized(), IBV_FORK_DISABLED);
+  Memory& in = memory(client_, 4096);
+  Memory& out = memory(server_, 4096);
+  ASSERT_TRUE(receive(client_, 1, in, 0, 4096).ok());
+  out.fill(3);
+  int pipe_fds[2];
+  ASSERT_EQ(pipe2(pipe_fds, O_CLOEXEC), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    char byte;
+    close(pipe_fds[1]);
+    _exit(static_cast<int>(read(pipe_fds[0], &byte, 1)));
+  }
+  in.fill(9);  // the parent writes first: where pages are shared with the child, it now has a copy of its own
+  ASSERT_TRUE(send(server_, 2, out, 0, 4096).ok());
+  EXPECT_TRUE(until([&] { return client_.find(1) != nullptr; }));
+  EXPECT_TRUE(in.has(3, 0, 4096));
+  close(pipe_fds[0]);
+  close(pipe_fds[1]);
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+TEST_P(Verbs, F13_NoDescriptorReachesAProgramThatIsRun) {
+  connect_pair();
+  size_t seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.find("infiniband") == std::string::npos && target.find("event") == std::string::npos) continue;
+    seen++;
+    EXPECT_TRUE(fcntl(std::stoi(entry.path().filename()), F_GETFD) & FD_CLOEXEC) << entry.path() << " " << target;
+  }
+  EXPECT_GE(seen, 4u) << "the device, its events, the connection manager, a loop";
+}
+
+TEST_P(Verbs, RevocationBeforeConnectIsHeardOnce) {
+  auto qp = client_.pd->create_queue_pair(*client_.cq, default_params(), client_.handler);
+  ASSERT_TRUE(qp.ok());
+  client_.qp = std::move(*qp);
+  Memory& inbox = memory(client_, 64);
+  ASSERT_TRUE(receive(client_, 1, inbox, 0, 64).ok());
+  (*inbox).revoke();
+  settle();
+  ASSERT_TRUE(client_.handler.failed);
+  EXPECT_EQ(client_.handler.failed->errno_value(), EIO);
+  ASSERT_EQ(client_.count(1), 1u);
+  EXPECT_EQ(client_.find(1)->status, CompletionStatus::flushed);
+  ConnectParams params;
+  params.remote = GetParam().address;
+  EXPECT_EQ(client_.qp->connect(params).error().errno_value(), ENOTCONN);
+  EXPECT_EQ(client_.handler.failed_calls, 1);
 }
 
 // Takes what arrives at the server as a loop does, on a thread of its own: it sleeps on the descriptor alone, for

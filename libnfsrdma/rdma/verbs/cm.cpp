@@ -6,12 +6,30 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "base/log.hpp"
 
 namespace nfsrdma::rdma::verbs {
 
+namespace {
+
+// Without this a fork on a kernel before 5.12 takes registered memory away from the device: the process goes on in a
+// copy of what it writes to. Kernels that copy for the child instead are left as they are.
+void prepare_for_fork() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    int error = ibv_fork_init();
+    if (error != 0 && ibv_is_fork_initialized() == IBV_FORK_DISABLED)
+      base::log(base::LogLevel::warn, "rdma", "registered memory would suffer from a fork of this process: %s",
+                strerror(error));
+  });
+}
+
+}  // namespace
+
 Result<std::shared_ptr<CmChannel>> CmChannel::open() {
+  prepare_for_fork();
   rdma_event_channel* channel = rdma_create_event_channel();
   if (!channel) {
     int error = errno;

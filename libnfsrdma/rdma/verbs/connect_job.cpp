@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include <system_error>
 #include <thread>
 
 namespace nfsrdma::rdma::verbs {
@@ -13,10 +14,14 @@ ConnectJob::ConnectJob(rdma_cm_id* id, const rdma_conn_param& param, base::Const
   param_.private_data = private_data_.data();
 }
 
-std::shared_ptr<ConnectJob> ConnectJob::start(rdma_cm_id* id, const rdma_conn_param& param,
-                                              base::ConstBytes private_data, VerbsCompletionQueue& cq) {
+Result<std::shared_ptr<ConnectJob>> ConnectJob::start(rdma_cm_id* id, const rdma_conn_param& param,
+                                                      base::ConstBytes private_data, VerbsCompletionQueue& cq) {
   std::shared_ptr<ConnectJob> job(new ConnectJob(id, param, private_data, cq));
-  std::thread([job] { job->run(); }).detach();
+  try {
+    std::thread([job] { job->run(); }).detach();
+  } catch (const std::system_error& error) {
+    return Error(error.code().value(), ErrorOrigin::local, "no thread to be had");
+  }
   return job;
 }
 

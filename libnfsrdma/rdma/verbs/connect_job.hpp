@@ -15,9 +15,9 @@ namespace nfsrdma::rdma::verbs {
 
 class ConnectJob {
  public:
-  // The id stays the caller's until it calls abandon(). cq.wake() tells of the end.
-  static std::shared_ptr<ConnectJob> start(rdma_cm_id* id, const rdma_conn_param& param, base::ConstBytes private_data,
-                                           VerbsCompletionQueue& cq);
+  // The id stays the caller's until it calls abandon(). cq.wake() tells of the end. EAGAIN: no thread to be had.
+  static Result<std::shared_ptr<ConnectJob>> start(rdma_cm_id* id, const rdma_conn_param& param,
+                                                   base::ConstBytes private_data, VerbsCompletionQueue& cq);
   // True once rdma_connect() has returned, with its errno (0: it went through).
   bool finished(int* error);
   // Everything that the call still uses, to be given back when it returns. False: it has returned already, and

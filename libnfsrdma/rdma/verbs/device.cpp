@@ -54,20 +54,23 @@ Caps caps_of(const DeviceTraits& traits, const ibv_device_attr& attr, const ibv_
   return caps;
 }
 
+uint8_t port_of(const rdma_cm_id& id) { return id.port_num == 0 ? 1 : id.port_num; }
+
 }  // namespace
 
-Result<std::shared_ptr<VerbsDevice>> VerbsDevice::probe(ibv_context* context, uint8_t port, bool windows_wanted) {
+Result<std::shared_ptr<VerbsDevice>> VerbsDevice::probe(DevicePin pin, bool windows_wanted) {
+  ibv_context* context = pin.id->verbs;
+  uint8_t port = port_of(*pin.id);
   ibv_device_attr attr{};
   ibv_port_attr port_attr{};
   const char* name = ibv_get_device_name(context->device);
-  if (port == 0) port = 1;
   if (int error = ibv_query_device(context, &attr))
     return Error(error, ErrorOrigin::connection,
                  base::text("RDMA device %s does not tell its limits: %s", name, strerror(error)));
   if (int error = ibv_query_port(context, port, &port_attr))
     return Error(error, ErrorOrigin::connection,
                  base::text("RDMA device %s does not tell about its port %u: %s", name, port, strerror(error)));
-  std::shared_ptr<VerbsDevice> device(new VerbsDevice(context));
+  std::shared_ptr<VerbsDevice> device(new VerbsDevice(std::move(pin)));
   device->traits_ = traits_of(context, attr, port_attr);
   device->traits_.port = port;
   device->traits_.windows &= windows_wanted;
@@ -100,14 +103,34 @@ SocketAddress VerbsDevice::source() const {
   return source_;
 }
 
-Result<std::shared_ptr<VerbsDevice>> DeviceTable::find(ibv_context* context, uint8_t port) {
+Result<std::shared_ptr<VerbsDevice>> DeviceTable::find(DevicePin pin) {
   std::lock_guard lock(mutex_);
-  if (port == 0) port = 1;
-  std::shared_ptr<VerbsDevice>& entry = devices_[{context, port}];
+  std::shared_ptr<VerbsDevice>& entry = devices_[{pin.id->verbs, port_of(*pin.id)}];
   if (entry) return entry;
-  auto device = VerbsDevice::probe(context, port, windows_wanted_);
+  auto device = VerbsDevice::probe(std::move(pin), windows_wanted_);
   if (device) entry = *device;
   return device;
+}
+
+Result<std::shared_ptr<VerbsDevice>> DeviceTable::find_of(rdma_cm_id* id) {
+  {
+    std::lock_guard lock(mutex_);
+    auto at = devices_.find({id->verbs, port_of(*id)});
+    if (at != devices_.end() && at->second) return at->second;
+  }
+  auto channel = CmChannel::open();
+  if (!channel) return std::move(channel).error();
+  rdma_cm_id* raw = nullptr;
+  if (rdma_create_id((*channel)->get(), &raw, nullptr, RDMA_PS_TCP) != 0)
+    return Error(errno, ErrorOrigin::local, base::text("rdma_create_id: %s", strerror(errno)));
+  CmId bound(raw);
+  SocketAddress local = address_of(rdma_get_local_addr(id));
+  local.set_port(0);
+  if (rdma_bind_addr(raw, local.get()) != 0 || raw->verbs != id->verbs)
+    return Error(ENODEV, ErrorOrigin::connection,
+                 base::text("a request came by %s, but its local address %s does not lead there",
+                            ibv_get_device_name(id->verbs->device), local.host_text().c_str()));
+  return find({*channel, std::move(bound)});
 }
 
 VerbsDomain::VerbsDomain(std::shared_ptr<VerbsDevice> device, ibv_pd* pd) : device_(std::move(device)), pd_(pd) {}

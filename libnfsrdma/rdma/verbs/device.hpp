@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices as librdmacm hands them out: one ibv_context per device and process, opened by librdmacm at the first
-// route or connection request that leads to it and kept open until the process ends.
+// route or connection request that leads to it. Its asynchronous events stay unread: another part of the program may
+// use the same context and wait for them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,6 +14,7 @@
 
 #include "rdma/host_memory.hpp"
 #include "rdma/provider.hpp"
+#include "rdma/verbs/cm.hpp"
 
 namespace nfsrdma::rdma::verbs {
 
@@ -34,9 +36,16 @@ struct DeviceTraits {
   std::string label() const { return name + "/" + std::to_string(port); }
 };
 
+// An id that is bound to a device, on a channel that nobody reads any more. librdmacm closes the ibv_context of a device
+// that was removed as soon as no id is bound to it, and does not count what else is open there.
+struct DevicePin {
+  std::shared_ptr<CmChannel> channel;
+  CmId id;
+};
+
 class VerbsDevice final : public Device, public std::enable_shared_from_this<VerbsDevice> {
  public:
-  static Result<std::shared_ptr<VerbsDevice>> probe(ibv_context* context, uint8_t port, bool windows_wanted);
+  static Result<std::shared_ptr<VerbsDevice>> probe(DevicePin pin, bool windows_wanted);
   std::string describe() const override;
   const Caps& caps() const override { return caps_; }
   Result<std::shared_ptr<ProtectionDomain>> create_protection_domain() override;
@@ -49,9 +58,10 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
   SocketAddress source() const;
 
  private:
-  explicit VerbsDevice(ibv_context* context) : context_(context) {}
+  explicit VerbsDevice(DevicePin pin) : pin_(std::move(pin)), context_(pin_.id->verbs) {}
 
-  ibv_context* context_;  // owned by librdmacm
+  DevicePin pin_;
+  ibv_context* context_;  // owned by librdmacm, open as long as the pin is there
   DeviceTraits traits_;
   Caps caps_;
   mutable std::mutex mutex_;
@@ -62,7 +72,9 @@ class VerbsDevice final : public Device, public std::enable_shared_from_this<Ver
 class DeviceTable {
  public:
   explicit DeviceTable(bool windows_wanted) : windows_wanted_(windows_wanted) {}
-  Result<std::shared_ptr<VerbsDevice>> find(ibv_context* context, uint8_t port);
+  Result<std::shared_ptr<VerbsDevice>> find(DevicePin pin);
+  // The device of an id that the caller keeps for itself.
+  Result<std::shared_ptr<VerbsDevice>> find_of(rdma_cm_id* id);
 
  private:
   std::mutex mutex_;

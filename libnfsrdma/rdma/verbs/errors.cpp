@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "base/log.hpp"
@@ -193,6 +194,7 @@ Error event_error(const Attempt& attempt, Stage stage, const CmEvent& event) {
 }
 
 Error call_error(const Attempt& attempt, const char* what, int error) {
+  error = std::abs(error);  // siw's driver gives some as the kernel does
   return failure(error, attempt, base::text("%s failed: %s", what, strerror(error)));
 }
 
@@ -207,8 +209,20 @@ Error timeout_error(const Attempt& attempt, Stage stage, TimeNs after_ns) {
                  base::text("no connection within %.1f s: %s", static_cast<double>(after_ns) / 1e9, stage_text(stage)));
 }
 
+Error other_device_error(const Attempt& attempt, ibv_context* other) {
+  std::string now = other ? ibv_get_device_name(other->device) : "no RDMA device";
+  // The same name is another device still, when a driver was loaded anew.
+  if (attempt.device && now == attempt.device->name) now += " (added anew)";
+  return failure(EHOSTUNREACH, attempt, "the route leaves by " + now + " now: connect to the server afresh (mount again)");
+}
+
+Error ended_error() { return Error(ENOTCONN, ErrorOrigin::connection, "the verbs connection has ended"); }
+
 Error disconnect_error(const Attempt& attempt, const CmEvent& event) {
   switch (event.type) {
+    case RDMA_CM_EVENT_UNREACHABLE:
+      return failure(event.status < 0 ? -event.status : ETIMEDOUT, attempt,
+                     "the peer became unreachable (its hardware address changed)");
     case RDMA_CM_EVENT_DEVICE_REMOVAL: return failure(ENODEV, attempt, "the RDMA device was removed");
     case RDMA_CM_EVENT_ADDR_CHANGE:
       return failure(ENETDOWN, attempt, "the address moved away from the RDMA device");

@@ -26,6 +26,9 @@ Error call_error(const Attempt& attempt, const char* what, int error);
 // The TCP connection below iWARP failed.
 Error tcp_error(const Attempt& attempt, int error);
 Error timeout_error(const Attempt& attempt, Stage stage, TimeNs after_ns);
+// The route leads to another device than the one that memory was registered on; nullptr: to none.
+Error other_device_error(const Attempt& attempt, ibv_context* other);
+Error ended_error();
 // An established connection's end.
 Error disconnect_error(const Attempt& attempt, const CmEvent& event);
 // A work completion that ends the connection.

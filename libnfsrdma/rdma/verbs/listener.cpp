@@ -94,12 +94,12 @@ Result<void> VerbsListener::start(const SocketAddress& address) {
 
 void VerbsListener::on_cm_event(const CmEvent& event) {
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) {
-    base::log(base::LogLevel::warn, "rdma", "listener %s: %s, status %d", local_.text().c_str(),
-              rdma_event_str(event.type), event.status);
+    base::log(base::LogLevel::error, "rdma", "listener %s: %s, status %d: it may get no connections any more",
+              local_.text().c_str(), rdma_event_str(event.type), event.status);
     return;
   }
   CmId id(event.id);
-  auto device = devices_->find(id->verbs, id->port_num);
+  auto device = devices_->find_of(id.get());
   if (!device) {
     base::log(base::LogLevel::error, "rdma", "listener %s: %s", local_.text().c_str(), device.error().text().c_str());
     rdma_reject(id.get(), nullptr, 0);

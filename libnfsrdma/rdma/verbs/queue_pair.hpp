@@ -53,7 +53,7 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   void on_timer(TimeNs now_ns);
   void step();
   // A completion of the hardware; what its owner shall hear goes into the completion queue's ready ring.
-  void translate(const ibv_wc& wc);
+  void translate(const ibv_wc& raw);
 
  private:
   enum class Phase : uint8_t {
@@ -137,6 +137,7 @@ class VerbsQueuePair final : public QueuePair, public MemoryUser, public CmUser 
   TimeNs flush_deadline_ns_ = base::never_ns;  // a flush was seen, the reason should follow
   TimeNs nudge_ns_ = base::never_ns;
   std::optional<Error> why_;
+  std::optional<Error> broken_;          // a request failed before the connection manager's word
   SocketAddress local_;
   SocketAddress remote_;
   std::vector<std::byte> private_data_;  // ours while connecting, the peer's when accepting

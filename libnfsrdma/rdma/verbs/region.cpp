@@ -152,6 +152,7 @@ Result<void> VerbsRegion::copy_out(uint64_t offset, Bytes to) {
 Result<void> VerbsRegion::make_visible(uint64_t offset, size_t length) { return usable(offset, length); }
 
 void VerbsRegion::revoke() {
+  std::lock_guard revoking(revoking_);
   {
     std::lock_guard lock(copying_);
     if (revoked_.exchange(true)) return;

@@ -43,6 +43,7 @@ class VerbsRegion final : public Region {
   uint32_t lkey_;
   uint32_t rkey_;
   std::mutex copying_;
+  std::mutex revoking_;  // whoever revokes second returns no earlier than the first
   std::atomic<bool> revoked_{false};
   bool mapped_;
 };

@@ -22,7 +22,6 @@ constexpr TimeNs flush_grace_ns = base::ms(50);
 constexpr TimeNs nudge_first_ns = base::ms(100);
 constexpr uint8_t nudges_max = 3;
 
-Error ended_error() { return Error(ENOTCONN, ErrorOrigin::connection, "the verbs connection has ended"); }
 Error bounds_error() {
   return Error(EINVAL, ErrorOrigin::local, "a request names bytes outside of its registered memory");
 }
@@ -177,13 +176,12 @@ Result<void> VerbsQueuePair::push_receives(std::span<const ReceiveRequest> reque
       if (request.sge.length > 0) pieces[i] = to_sge(request.sge), chain[i].num_sge = 1;
       receives_.push({request.id, static_cast<VerbsRegion*>(request.sge.region)});
     }
-    ibv_recv_wr* refused = nullptr;
-    if (int error = ibv_post_recv(qp_, chain.data(), &refused)) {
-      // What was taken before this one stays queued and is flushed at the end.
-      end(call_error(attempt(), "posting a Receive", error));
-      return {};
-    }
     requests = requests.subspan(n);
+    // After a failure the rest is only queued: all are flushed at the end, which is near.
+    ibv_recv_wr* refused = nullptr;
+    if (phase_ == Phase::ending) continue;
+    if (int error = ibv_post_recv(qp_, chain.data(), &refused))
+      end(call_error(attempt(), "posting a Receive", error));
   }
   return {};
 }
@@ -242,9 +240,13 @@ bool VerbsQueuePair::fence(const Exposure& exposure, uint64_t id) {
   return false;
 }
 
-void VerbsQueuePair::translate(const ibv_wc& wc) {
+void VerbsQueuePair::translate(const ibv_wc& raw) {
   std::lock_guard lock(mutex_);
-  if (WorkId(wc.wr_id).receive())
+  bool receive = WorkId(raw.wr_id).receive();
+  ibv_wc wc = raw;
+  // rxe has this status for a message that does not fit.
+  if (receive && device_.traits().rxe && wc.status == IBV_WC_LOC_QP_OP_ERR) wc.status = IBV_WC_LOC_LEN_ERR;
+  if (receive)
     translate_receive(wc);
   else
     translate_send(wc);
@@ -294,9 +296,7 @@ void VerbsQueuePair::retire(const SendEntry& entry) {
 
 void VerbsQueuePair::translate_receive(const ibv_wc& wc) {
   if (receives_.empty() || WorkId(wc.wr_id).sequence() != (receive_head_ & WorkId::sequence_mask)) return;
-  // rxe has this status for a message that does not fit.
-  CompletionStatus status = wc.status == IBV_WC_LOC_QP_OP_ERR ? CompletionStatus::length_error : status_of(wc.status);
-  Completion completion{receives_.front().id, Opcode::receive, status, false, 0, 0};
+  Completion completion{receives_.front().id, Opcode::receive, status_of(wc.status), false, 0, 0};
   receives_.pop();
   receive_head_++;
   if (wc.status == IBV_WC_SUCCESS) {
@@ -317,7 +317,12 @@ void VerbsQueuePair::translate_receive(const ibv_wc& wc) {
 // Every failed completion means that the connection is over. A flush only says so; the connection manager, or the
 // completion of another request, knows why.
 void VerbsQueuePair::note_status(const ibv_wc& wc) {
-  if (phase_ != Phase::established || torn_) return;
+  if (torn_) return;
+  // The accepting side may get a message, and fail over it, before it hears that the connection stands. No completion
+  // after that one need come. A flush is the weakest reason.
+  bool connecting = phase_ == Phase::accepting || phase_ == Phase::connecting;
+  if (connecting && (!broken_ || broken_->errno_value() == ECONNRESET)) broken_ = completion_error(attempt(), wc);
+  if (phase_ != Phase::established) return;
   if (wc.status != IBV_WC_WR_FLUSH_ERR) return end(completion_error(attempt(), wc));
   cq_.look_for_events();
   if (flush_deadline_ns_ != base::never_ns) return;
