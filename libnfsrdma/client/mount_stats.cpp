@@ -18,6 +18,7 @@ ConnectionStats to_public(const session::Channel::Report& r) {
   c.sends = s.sends;
   c.receives = s.receives;
   c.bad_xids = s.bad_xids;
+  c.in_flight_sum = s.in_flight_sum;
   c.backlog_sum = s.backlog_sum;
   c.read_chunks = s.read_segments;
   c.write_chunks = s.write_segments;

@@ -75,7 +75,7 @@ class TransportObserver {
 // Counters as the fields of an `xprt: rdma` line of mountstats; see docs of statistics.
 struct TransportStats {
   uint64_t bind_count = 0, connect_count = 0, connect_time_ms = 0, idle_time_s = 0;
-  uint64_t sends = 0, receives = 0, bad_xids = 0, backlog_sum = 0, queue_peak = 0;
+  uint64_t sends = 0, receives = 0, bad_xids = 0, in_flight_sum = 0, backlog_sum = 0, queue_peak = 0;
   uint64_t read_segments = 0, write_segments = 0, reply_segments = 0;
   uint64_t total_rdma_request_bytes = 0, total_rdma_reply_bytes = 0;
   uint64_t pullup_bytes = 0, fixup_bytes = 0, hardway_register = 0, failed_marshal = 0, bad_replies = 0;

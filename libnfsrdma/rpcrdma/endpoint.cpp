@@ -79,6 +79,7 @@ bool Endpoint::transmit(rpc::Call& call) {
   switch (marshal(slot)) {
     case Marshal::ready:
       stats_.sends++;
+      stats_.in_flight_sum += credits_.used();
       break;
     case Marshal::wait:
       release(slot);

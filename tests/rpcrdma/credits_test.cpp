@@ -57,6 +57,8 @@ TEST_P(FlowControl, OneUntilTheFirstReplyThenTheGrant) {
   EXPECT_EQ(outstanding(), 8u);
   EXPECT_EQ(done, 1);
   EXPECT_EQ(endpoint->credits_granted(), 8u);
+  // Summed at each Send, that call included: 1 alone, then up to 8 at once.
+  EXPECT_EQ(endpoint->stats().in_flight_sum, 1u + 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8);
 }
 
 TEST_P(FlowControl, ZeroCountsAsOne) {
