@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects once by the verbs provider and says how it went, for the cases in this folder:
 //   verbs_probe ADDRESS PORT [--device=NAME] [--source=ADDRESS] [--ird=N] [--timeout-ms=N] [--register=BYTES] [--fork]
+//               [--then=ADDRESS,FILE]
 // stdout: "ok device=... path=... ird=N ord=N private=HEX" or "error ERRNO TEXT"; exit 0 or 3.
 // --register: registers that much memory first. --fork: goes to the background like a daemon in between, with the
-// provider made before and the device met after.
+// provider made before and the device met after. --then: instead of connecting says "met DEVICE", waits for FILE, asks
+// for the device that leads to ADDRESS as well, and then registers memory on the first one.
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,8 @@ struct Options {
   TimeNs timeout_ns = base::seconds(5);
   size_t register_bytes = 0;
   bool fork = false;
+  SocketAddress then;
+  std::string then_file;
 };
 
 struct Handler final : ConnectionHandler {
@@ -64,11 +68,30 @@ void run(CompletionQueue& cq, const Handler& handler) {
   }
 }
 
+int outlive(Provider& provider, const Options& options, Device& first, ProtectionDomain& pd) {
+  printf("met %s\n", first.describe().c_str());
+  fflush(stdout);
+  while (access(options.then_file.c_str(), F_OK) != 0) poll(nullptr, 0, 20);
+  ResolveParams params = options.resolve;
+  params.remote = options.then;
+  auto second = provider.resolve(params);
+  if (!second) return fail(second.error());
+  static char page[4096] alignas(4096);
+  MemoryRange range;
+  range.address = page;
+  range.length_bytes = sizeof page;
+  auto region = pd.register_memory(range);
+  if (!region) return fail(region.error());
+  printf("ok then=[%s]\n", (*second)->describe().c_str());
+  return 0;
+}
+
 int probe(Provider& provider, const Options& options) {
   auto device = provider.resolve(options.resolve);
   if (!device) return fail(device.error());
   auto pd = (*device)->create_protection_domain();
   if (!pd) return fail(pd.error());
+  if (options.then.valid()) return outlive(provider, options, **device, **pd);
   std::unique_ptr<Region> region;
   void* memory = options.register_bytes ? aligned_alloc(4096, options.register_bytes) : nullptr;
   if (memory) {
@@ -120,6 +143,11 @@ std::optional<Options> parse(int argc, char** argv) {
     if (word.starts_with("--timeout-ms=")) options.timeout_ns = base::ms(strtoul(value.c_str(), nullptr, 10));
     if (word.starts_with("--register=")) options.register_bytes = strtoul(value.c_str(), nullptr, 10);
     if (word == "--fork") options.fork = true;
+    if (word.starts_with("--then=")) {
+      size_t comma = std::min(value.find(','), value.size() - 1);
+      if (auto then = SocketAddress::parse(value.substr(0, comma), 0)) options.then = *then;
+      options.then_file = value.substr(comma + 1);
+    }
   }
   options.resolve.timeout_ns = options.timeout_ns;
   return options;
