@@ -124,7 +124,7 @@ Result<void> open_channels(Filesystem& fs, int fd) {
   auto length = read_init(fd, memory.get(), init_bytes_max + request_bytes_max);
   if (!length) return length.error();
   for (size_t i = fs.channels.size(); i-- > 0;) fs.channels[i]->replay_init(memory.get(), *length, i == 0);
-  fs.notifier.start(fs.channels[0]->session());
+  if (auto started = fs.notifier.start(fs.channels[0]->session()); !started) return started;
   for (auto& channel : fs.channels) channel->start();
   return {};
 }

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include "libfuse.hpp"
@@ -10,9 +11,14 @@
 
 namespace nfsrdma::fuse {
 
-void Notifier::start(fuse_session* session) {
+Result<void> Notifier::start(fuse_session* session) try {
   session_ = session;
   thread_ = std::thread([this] { run(); });
+  return {};
+} catch (const std::system_error& failed) {
+  return Error(failed.code().value(), ErrorOrigin::local,
+               std::string("cannot start a thread: ") + strerror(failed.code().value()) +
+                   "; raise the limit of processes (ulimit -u, or pids.max of the container)");
 }
 
 void Notifier::stop() {

@@ -21,7 +21,7 @@ class Notifier {
  public:
   Notifier() = default;
   ~Notifier() { stop(); }
-  void start(fuse_session* session);
+  Result<void> start(fuse_session* session);
   // What is still queued is dropped: the mount is gone then.
   void stop();
 

@@ -6,6 +6,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+
+#include "base/no_thread.hpp"
 
 nfsrdma_ctx::~nfsrdma_ctx() {
   mount.reset();
@@ -142,7 +145,11 @@ void on_thread(nfsrdma_ctx* ctx, Finish finish, Work work) {
     ctx->connector.detach();  // called from its callback, after which it touches nothing of the context
   else if (ctx->connector.joinable())
     ctx->connector.join();
-  ctx->connector = std::thread([finish, work = std::move(work)]() mutable { finish.status(work()); });
+  try {
+    ctx->connector = std::thread([finish, work = std::move(work)]() mutable { finish.status(work()); });
+  } catch (const std::system_error& failed) {
+    finish.status(Result<void>(base::no_thread(failed)));
+  }
 }
 
 }  // namespace

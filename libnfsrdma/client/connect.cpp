@@ -129,7 +129,9 @@ Result<void> Mount::Impl::start_loops() {
   p.spin_us = options_.spin_us >= 0 ? static_cast<uint32_t>(options_.spin_us) : n < cores ? spin_default_us : 0;
   for (uint32_t i = 0; i < n; i++) {
     p.name = "nfsrdma-io" + std::to_string(i);
-    threads_.push_back(std::make_unique<io::IoThread>(base::system_clock(), p));
+    auto thread = io::IoThread::start(base::system_clock(), p);
+    if (!thread) return thread.error();
+    threads_.push_back(std::move(*thread));
     handles_.push_back(std::make_unique<client::LoopHandle>(threads_.back()->loop(), i));
     loop_list_.push_back(handles_.back().get());
   }

@@ -9,8 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
+#include <system_error>
 
 #include "base/log.hpp"
+#include "base/no_thread.hpp"
 
 namespace nfsrdma::io {
 namespace {
@@ -32,7 +35,8 @@ Timer::~Timer() {
 IoLoop::IoLoop(base::Clock& clock, const LoopParams& params)
     : clock_(clock), name_(params.name), spin_ns_(base::us(params.spin_us)) {
   epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
-  event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (epoll_fd_ >= 0) event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event_fd_ < 0) unusable_ = errno;
   epoll_event e{};
   e.events = EPOLLIN;
   e.data.ptr = nullptr;
@@ -256,6 +260,15 @@ IoThread::IoThread(base::Clock& clock, const LoopParams& params) : loop_(clock, 
     pthread_setname_np(pthread_self(), loop_.name().substr(0, 15).c_str());
     loop_.run();
   });
+}
+
+Result<std::unique_ptr<IoThread>> IoThread::start(base::Clock& clock, const LoopParams& params) try {
+  auto thread = std::make_unique<IoThread>(clock, params);
+  if (int why = thread->loop_.unusable())
+    return Error(why, ErrorOrigin::local, base::text("cannot make the descriptors of an io thread: %s", strerror(why)));
+  return thread;
+} catch (const std::system_error& failed) {
+  return base::no_thread(failed);
 }
 
 IoThread::~IoThread() {

@@ -98,6 +98,7 @@ class IoLoop {
   // Turns until stop(). stop(): any thread.
   void run();
   void stop();
+  int unusable() const { return unusable_; }  // errno of what it could not open, 0 when all is there
   bool stopped() const { return stop_.load(std::memory_order_acquire); }
   // Earliest of the timers' and sources' deadlines; for a simulation that moves the clock itself.
   TimeNs next_deadline_ns() const;
@@ -154,6 +155,7 @@ class IoLoop {
   TimeNs last_work_ns_ = 0;
   int epoll_fd_ = -1;
   int event_fd_ = -1;
+  int unusable_ = 0;
   size_t watched_ = 0;
   epoll_event* dispatching_ = nullptr;  // what run_epoll() is going through
   size_t dispatching_count_ = 0;
@@ -173,8 +175,10 @@ class IoLoop {
 // A loop and the thread that turns it. The destructor stops and joins.
 class IoThread {
  public:
-  IoThread(base::Clock& clock, const LoopParams& params);
+  IoThread(base::Clock& clock, const LoopParams& params);  // throws std::system_error when there is no thread
   ~IoThread();
+  // As the constructor, with an error that says what was missing.
+  static Result<std::unique_ptr<IoThread>> start(base::Clock& clock, const LoopParams& params);
   IoLoop& loop() { return loop_; }
 
  private:

@@ -89,8 +89,9 @@ Result<void> Host::start_loops(const HostParams& params) {
   uint32_t count = params.threads ? params.threads : std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
   std::vector<rpcrdma::CqDriver*> drivers;
   for (uint32_t i = 0; i < count; ++i) {
-    loops_.push_back(std::make_unique<io::IoThread>(base::system_clock(),
-                                                    io::LoopParams{params.spin_us, base::text("io%u", i)}));
+    auto thread = io::IoThread::start(base::system_clock(), io::LoopParams{params.spin_us, base::text("io%u", i)});
+    if (!thread) return thread.error();
+    loops_.push_back(std::move(*thread));
     auto cq = provider_->create_completion_queue(queue_entries);
     if (!cq) return cq.error();
     io::IoLoop& loop = loops_.back()->loop();

@@ -50,6 +50,7 @@ bool write_file(const std::string& path, std::string_view bytes) {
 
 Result<std::unique_ptr<Recovery>> Recovery::open(const std::string& directory, base::Random& random) {
   std::unique_ptr<Recovery> recovery(new Recovery(directory));
+  if (auto usable = recovery->workers_.usable(); !usable) return usable.error();
   std::string clients = directory + "/clients";
   if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return failed("state directory " + directory);
   if (mkdir(clients.c_str(), 0700) != 0 && errno != EEXIST) return failed("state directory " + clients);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "base/no_thread.hpp"
 #include "server/identity.hpp"
 
 namespace nfsrdma::server {
@@ -14,7 +15,11 @@ bool WorkerPool::on_worker() { return worker_thread; }
 
 WorkerPool::WorkerPool(uint32_t threads) {
   threads_.reserve(threads);
-  for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& failed) {
+    if (threads_.empty()) usable_ = base::no_thread(failed);
+  }
 }
 
 WorkerPool::~WorkerPool() {

@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "base/intrusive_list.hpp"
+#include "nfsrdma/error.hpp"
 
 namespace nfsrdma::server {
 
 class WorkerPool {
  public:
+  // With fewer threads where there are no more; nothing may be queued unless usable() is without error.
   explicit WorkerPool(uint32_t threads);
+  Result<void> usable() const { return usable_; }
   // Runs what is queued, then joins. Nothing may be queued afterwards.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -49,6 +52,7 @@ class WorkerPool {
   base::IntrusiveList<Enter> queue_;  // guarded by mutex_
   uint32_t idle_ = 0;
   bool stop_ = false;
+  Result<void> usable_;
   std::vector<std::thread> threads_;
 };
 

@@ -32,7 +32,7 @@ Result<ExportRoot> ExportRoot::open(const std::string& path) {
                          : failed == ENOTDIR ? "is not a directory: name one"
                          : failed == EACCES  ? "may not be read by this user: change its mode, or run as its owner"
                                              : std::strerror(failed);
-    return Error(failed, ErrorOrigin::local, path + " " + advice);
+    return Error(failed, ErrorOrigin::local, (path.empty() ? "\"\"" : path) + " " + advice);
   }
   struct stat st {};
   if (fstat(root.fd_.get(), &st) != 0) return Error(errno, ErrorOrigin::local, path + ": " + std::strerror(errno));

@@ -75,6 +75,7 @@ Result<std::unique_ptr<PosixStore>> PosixStore::open(const PosixParams& params) 
 }
 
 Result<void> PosixStore::start() {
+  if (auto usable = workers_.usable(); !usable) return usable;
   open_how how{};
   how.flags = O_PATH | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_CACHED;
