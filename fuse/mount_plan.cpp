@@ -48,10 +48,6 @@ constexpr FlagWord flag_words[] = {
 };
 
 constexpr std::string_view security_words[] = {"context", "fscontext", "defcontext", "rootcontext", "seclabel"};
-// Taken for the sake of those who copy a line from another FUSE mount.
-constexpr std::string_view idle_words[] = {"max_read",        "subtype",        "clone_fd",
-                                           "max_threads",     "max_idle_threads", "max_background",
-                                           "max_readahead",   "congestion_threshold", "io_uring"};
 
 Error refused(std::string text) { return Error(EINVAL, ErrorOrigin::usage, std::move(text)); }
 
@@ -86,13 +82,7 @@ Result<void> take_word(MountPlan& plan, const std::string& word) {
     append_word(plan.helper_options, name);
   } else if (is("fsname")) {
     plan.source = word.substr(std::min(word.size(), name.size() + 1));
-  } else if (is("remount")) {
-    return refused("remount is not possible: unmount, then mount again");
-  } else if (is("auto_unmount")) {
-    return refused("auto_unmount is not possible: a crash must not uncover an empty directory");
-  } else if (is("allow_root")) {
-    return refused("allow_root is not possible: use allow_other, and modes");
-  } else if (!std::any_of(std::begin(idle_words), std::end(idle_words), is)) {
+  } else {
     return refused("the mount option \"" + word + "\" is not known");
   }
   return {};
@@ -128,7 +118,7 @@ Result<std::string> absolute(const std::string& directory) {
     }
   }
   return Error(error, ErrorOrigin::usage,
-               error == ENOENT ? "mount point " + directory + " does not exist"
+               error == ENOENT ? "mount point " + (directory.empty() ? "\"\"" : directory) + " does not exist"
                                : "mount point " + directory + ": " + strerror(error));
 }
 

@@ -2,6 +2,7 @@
 // The option table for people, for programs, for the manual page and for the shell's completion.
 #include "nfsrdma/options.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "record.hpp"
@@ -57,8 +58,10 @@ void print_manual() {
 }
 
 void print_text() {
+  size_t widest = 0;
+  for (const OptionInfo& row : nfsrdma::option_table()) widest = std::max(widest, word_of(row).size());
   for (const OptionInfo& row : nfsrdma::option_table())
-    std::printf("%-28s %-11s %-10s %s\n", word_of(row).c_str(), verdict_name(row.verdict),
+    std::printf("%-*s %-11s %-10s %s\n", static_cast<int>(widest), word_of(row).c_str(), verdict_name(row.verdict),
                 std::string(row.default_text).c_str(), std::string(row.help).c_str());
 }
 
