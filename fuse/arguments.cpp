@@ -128,10 +128,13 @@ std::string help_text() {
       "       mount -t nfsrdma HOST:/PATH DIRECTORY [-o OPTIONS]\n\n"
       "Mounts an export of an NFSv4.1 server over RDMA. Returns when the mount can be used.\n\n"
       "flags:\n"
+      "  -o OPTIONS            a list with commas; may be given several times\n"
       "  -f, --foreground      stay in the foreground (as mount.nfsrdma: -f checks and mounts nothing)\n"
       "  --fake                check everything that needs no server, mount nothing\n"
       "  -s, --sloppy          tolerate unknown options (as nfsrdma-fuse, -s means one io thread)\n"
-      "  -v                    say what is done\n"
+      "  -v, --verbose         say what is mounted where\n"
+      "  -d                    as -f --log-level debug\n"
+      "  -n, -t TYPE, -N NS    of mount(8); -N names a mount namespace by PID or path\n"
       "  --log-file WHERE      a path, syslog, or - for stderr (default: syslog, with -f stderr)\n"
       "  --log-level LEVEL     trace, debug, info (default), warn or error\n"
       "  --core-dumps          allow them, though they hold users' data\n"
@@ -141,7 +144,7 @@ std::string help_text() {
     if (info.verdict == OptionVerdict::refuse || info.verdict == OptionVerdict::silent) continue;
     std::string name(info.name);
     if (!info.value.empty()) name.append("=").append(info.value);
-    out.append("  ").append(name).append(name.size() < 30 ? 30 - name.size() : 1, ' ').append(info.help).append("\n");
+    out.append("  ").append(name).append(name.size() < 34 ? 34 - name.size() : 1, ' ').append(info.help).append("\n");
   }
   return out;
 }

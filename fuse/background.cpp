@@ -15,6 +15,7 @@
 #include <string>
 
 #include "daemon.hpp"
+#include "program.hpp"
 
 namespace nfsrdma::fuse {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 int say(const Config& config, int code, const std::string& line) {
-  fprintf(stderr, "%s: %s\n", config.program.c_str(), line.c_str());
+  fprintf(stderr, "%s: %s\n", config.program.c_str(), program::printable(line).c_str());
   return code;
 }
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "log.hpp"
 #include "mounter.hpp"
 #include "privileges.hpp"
+#include "program.hpp"
 
 namespace nfsrdma::fuse {
 namespace {
@@ -45,6 +47,19 @@ bool signal_came(int signal_fd) {
   bool came = false;
   while (read(signal_fd, &info, sizeof info) == sizeof info) came = came || info.ssi_signo != SIGPIPE;
   return came;
+}
+
+// The rest of the start relies on it: a mount that lacks a descriptor would stay and not work.
+Result<void> raise_descriptor_limit(const Options& options) {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  rlim_t needed = 32 + 8 * rlim_t{std::max(options.nconnect, options.loops)};
+  if (limit.rlim_cur >= needed) return {};
+  return Error(EMFILE, ErrorOrigin::local,
+               text("the limit of open files (ulimit -Hn) is %llu, and this mount needs %llu",
+                    static_cast<unsigned long long>(limit.rlim_cur), static_cast<unsigned long long>(needed)));
 }
 
 int milliseconds_until(Clock::time_point deadline) {
@@ -97,6 +112,7 @@ class Daemon {
 
 Result<void> Daemon::start() {
   if (!config_.core_dumps) prctl(PR_SET_DUMPABLE, 0);
+  if (auto raised = raise_descriptor_limit(config_.options); !raised) return raised;
   if (auto opened = open_log(config_.log); !opened) return opened;
   hold_log(true);
   if (plan_.passed_fd < 0) {
@@ -159,7 +175,7 @@ void Daemon::set_read_ahead() {
 
 void Daemon::report(int code, const std::string& line) {
   if (status_fd_ < 0) {
-    if (code) fprintf(stderr, "%s: %s\n", config_.program.c_str(), line.c_str());
+    if (code) fprintf(stderr, "%s: %s\n", config_.program.c_str(), program::printable(line).c_str());
     return;
   }
   std::string message = std::to_string(code) + "\n" + line;

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <memory>
 
+#include "program.hpp"
+
 namespace nfsrdma::fuse {
 namespace {
 
@@ -105,7 +107,7 @@ void log(LogLevel level, const char* format, ...) {
   va_start(list, format);
   std::string line = format_list(format, list);
   va_end(list);
-  logger->log(level_of(level), line);
+  logger->log(level_of(level), program::printable(line));
 }
 
 std::string text(const char* format, ...) {

@@ -13,6 +13,7 @@
 #include "daemon.hpp"
 #include "mount_plan.hpp"
 #include "nfsrdma/version.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -20,7 +21,7 @@ using namespace nfsrdma;
 using namespace nfsrdma::fuse;
 
 int say(const Config& config, int code, const std::string& line) {
-  fprintf(stderr, "%s: %s\n", config.program.c_str(), line.c_str());
+  fprintf(stderr, "%s: %s\n", config.program.c_str(), program::printable(line).c_str());
   return code;
 }
 
@@ -49,13 +50,18 @@ bool enter_namespace(const std::string& which) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  program::hold_standard_descriptors();
   Config config;
   Refusal refusal = parse_arguments(argc, argv, config);
   if (refusal.exit_code) return say(config, refusal.exit_code, refusal.line);
-  if (config.help) return fputs(help_text().c_str(), stdout) < 0;
-  if (config.version) return printf("nfsrdma-fuse %s\n", version_with_commit()) < 0;
+  if (config.help || config.version) {
+    std::string text = config.help ? help_text() : std::string("nfsrdma-fuse ") + version_with_commit() + "\n";
+    fputs(text.c_str(), stdout);
+    return program::finish_stdout(config.program);
+  }
   if (!config.mount_namespace.empty() && !enter_namespace(config.mount_namespace))
-    return say(config, exit_usage, "mount namespace " + config.mount_namespace + ": " + strerror(errno));
+    return say(config, exit_usage, "-N takes the PID of a process or the path of a mount namespace, and \"" +
+                                       config.mount_namespace + "\": " + strerror(errno));
   auto plan = plan_mount(config.options, config.directory);
   if (!plan) return say(config, exit_code_of(plan.error()), plan.error().text());
   if (config.verbose) printf("%s: %s on %s\n", config.program.c_str(), plan->source.c_str(), plan->directory.c_str());

@@ -243,8 +243,10 @@ Result<void> Mounter::check() {
 
 Result<int> Mounter::mount() {
   auto fd = ask('m');
-  if (fd && *fd < 0) return failure(EPROTO, "no descriptor came back from mounting");
-  return fd;
+  if (!fd || *fd >= 0) return fd;
+  // It is mounted, and the kernel could not give this process the descriptor. A dead mount must not stay.
+  static_cast<void>(unmount());
+  return failure(EMFILE, "no room for the descriptor of the mount: the limit of open files (ulimit -Hn) is too low");
 }
 
 Result<void> Mounter::unmount() {

@@ -16,6 +16,11 @@ Result<SocketAddress> look_up(const std::string& host, uint16_t port, int flags)
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
+  // "20049" and "10.1" are addresses to getaddrinfo, of which nobody thinks: 0.0.78.81 and 10.0.0.1.
+  in_addr four;
+  if (inet_aton(host.c_str(), &four) && inet_pton(AF_INET, host.c_str(), &four) != 1)
+    return Error(EINVAL, ErrorOrigin::connection,
+                 "\"" + host + "\" is neither a name nor an IPv4 address, which has four decimal numbers");
   addrinfo* found = nullptr;
   int rc = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (rc != 0)

@@ -2,6 +2,7 @@
 """Each ends in one line that says what was tried, what was found and what to do, with its exit code, in bounded time."""
 
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -34,6 +35,7 @@ from harness import ServedTest, Server, run
 # wrong version, bad option       text_test.py Usage.test_wrong_urls             f69_a_refused_version, f69_a_bad_option
 
 BOUND_S = 15
+SOMEBODY = 54322
 
 
 class Peer:
@@ -91,13 +93,13 @@ def receive_request(connection):
 
 
 class NoServer(unittest.TestCase):
-    def fails(self, url, *words, code=3, command=("ls",)):
+    def fails(self, url, *words, code=3, command=("ls",), lines=1):
         began = time.monotonic()
         outcome = run(*command, url)
         self.assertLess(time.monotonic() - began, BOUND_S)
         self.assertEqual(outcome.code, code, outcome.err)
         self.assertEqual(outcome.out, b"")
-        self.assertEqual(len(outcome.error_lines), 1, outcome.err)
+        self.assertEqual(len(outcome.error_lines), lines, outcome.err)
         for word in words:
             self.assertIn(word, outcome.err)
         return outcome.err
@@ -127,6 +129,16 @@ class NoServer(unittest.TestCase):
         listener.close()
         # A healthy RoCE server has no such TCP port: the text must say so.
         self.fails("nfsrdma://127.0.0.1:%d/?provider=iwarp" % port, str(port), "refused", "RoCE", "provider=verbs")
+
+    def test_source_address_of_another_host(self):
+        # 192.0.2.0/24 is for documentation (RFC 5737): no machine has an address of it.
+        self.fails("nfsrdma://127.0.0.1/?provider=iwarp&srcaddr=192.0.2.1", "source address 192.0.2.1", "srcaddr=")
+
+    def test_short_forms_of_addresses_are_none(self):
+        # The resolver of the C library takes them: "10.1" would be 10.0.0.1, and a port alone an address.
+        for host in ("10.1", "20049", "127.0.0.01x", "0x7f.1"):
+            self.fails("nfsrdma://%s/?provider=iwarp" % host, host)
+        self.fails("nfsrdma://127.0.0.1/?provider=iwarp&srcaddr=127.1", "numeric local address", code=2, lines=2)
 
     def test_ping_says_at_which_step(self):
         listener = socket.create_server(("127.0.0.1", 0))
@@ -196,6 +208,29 @@ class Refused(ServedTest):
 
     def test_path_longer_than_is_taken(self):
         self.refused(2, "ls", self.url("/".join(["d" * 200] * 30)))
+
+
+    def test_few_descriptors(self):
+        """It runs, or says in one line what is missing."""
+        codes = {}
+        for limit in range(4, 16):
+            outcome = run("ls", self.url(), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+            codes[limit] = outcome.code
+            if outcome.code != 0:
+                self.assertEqual(len(outcome.error_lines), 1, outcome.err)
+                self.assertRegex(outcome.err, "Too many open files|cannot open shared object file")
+        self.assertEqual((codes[5] != 0, codes[15]), (True, 0), codes)
+
+    def test_no_thread_to_be_had(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to become somebody who has no other process")
+        try:
+            outcome = run("ls", self.url(), user=SOMEBODY, group=SOMEBODY, extra_groups=[],
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
+        except PermissionError:
+            self.skipTest("others may not run programs that lie here")
+        self.assertEqual((outcome.code, len(outcome.error_lines)), (1, 1), outcome.err)
+        self.assertIn("ulimit -u", outcome.err)
 
 
 class FaultyServer(unittest.TestCase):

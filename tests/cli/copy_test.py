@@ -266,6 +266,11 @@ class Failures(unittest.TestCase):
         self.assertEqual(outcome.out, data)
 
     def test_an_interrupt_removes_the_new_file(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(signal=number):
+                self.check_interrupt(number)
+
+    def check_interrupt(self, number):
         server = self.with_server()
         process = subprocess.Popen([program("nfsrdma"), "put", "-", server.url("/f")], stdin=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
@@ -274,7 +279,7 @@ class Failures(unittest.TestCase):
         deadline = time.monotonic() + 20
         while not os.path.exists(server.path("f")) and time.monotonic() < deadline:
             select_nothing()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         error = process.stderr.read()
         process.stdin.close()
         process.stderr.close()

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import resource
 import select
 import shutil
 import signal
@@ -76,6 +77,9 @@ class Usage(Program):
                 ((self.export, "--listen", "127.0.0.1:65536"), "65535"),
                 ((self.export, "--listen", "127.0.0.1:x"), "65535"),
                 ((self.export, "--listen", "127.0.0.1:"), "65535"),
+                ((self.export, "--listen", "20049"), "written :20049"),
+                ((self.export, "--grace", "5"), "requires --state-dir"),
+                ((self.export, "--no-root-squash=maybe"), "--no-root-squash"),
                 ((self.export, "--provider", "frob"), "iwarp,verbs"),
                 ((self.export, "--provider", "tcp"), "use iwarp"),
                 ((self.export, "--delegations", "frob"), "none,read,write"),
@@ -135,6 +139,22 @@ class Start(Program):
         why = self.refused(1, self.export, "--listen", address)
         self.assertIn(address, why)
         self.assertIn("choose another port", why)
+
+    def test_address_that_is_none(self):
+        self.assertIn("four decimal numbers", self.refused(1, self.export, "--listen", "10.1:0"))
+
+    def test_no_thread_to_be_had(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        os.chmod(self.work, 0o755)
+        copy = shutil.copy(harness.program("nfsrdma-serve"), self.work)
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        done = Outcome(subprocess.run([copy, self.export, "--listen", "127.0.0.1:0"], capture_output=True, check=False,
+                                      timeout=END_S, user=SOMEBODY, group=SOMEBODY, extra_groups=[], preexec_fn=limit))
+        self.assertEqual((done.code, len(done.error_lines)), (1, 1), done.err)
+        self.assertIn("ulimit -u", done.err)
 
     def test_address_of_nobody(self):
         # 192.0.2.0/24 is for documentation (RFC 5737): no machine has an address of it.

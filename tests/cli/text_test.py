@@ -88,6 +88,18 @@ class Manual(unittest.TestCase):
         listed = run("options", "--manual").text
         self.assertIn(listed, manual, "run: nfsrdma options --manual, and put it into docs/man/nfsrdma.1.scd")
 
+    def test_of_the_mount_holds_its_flags_and_no_others(self):
+        listed = subprocess.run([harness.program("nfsrdma-fuse"), "--help"], capture_output=True, check=True).stdout
+        flags = listed.decode().partition("\nflags:\n")[2].partition("\noptions:\n")[0]
+        heads = [re.split(r" {2,}", line.strip())[0] for line in flags.splitlines()]
+        program = set(re.findall(r"(?<![\w-])(--?[A-Za-z][a-z-]*)", "\n".join(heads)))
+        with open(os.path.join(ROOT, "docs", "man", "nfsrdma-fuse.8.scd"), encoding="utf-8") as file:
+            section = re.search(r"(?ms)^# FLAGS$(.*?)^# ", file.read()).group(1)
+        manual = set(re.findall(r"\*(--?[A-Za-z-]+)\*", "\n".join(
+            line for line in section.splitlines() if line.startswith("*-"))))
+        self.assertGreater(len(program), 12)
+        self.assertEqual(manual, program)
+
     def test_names_every_command(self):
         with open(MANUAL, encoding="utf-8") as file:
             manual = file.read()

@@ -3,12 +3,13 @@
 import contextlib
 import errno
 import os
+import resource
 import socket
 import struct
 import subprocess
 import threading
 
-from rig import Skipped, case, expect, expect_errno, expect_true, mounts, processes, write_file
+from rig import Skipped, case, expect, expect_errno, expect_true, mounts, processes, wait_for, write_file
 
 
 def iwarp(port, more=""):
@@ -76,6 +77,12 @@ def f69_a_bad_option(rig):
         both_ways(rig, 32, words.split("=")[0], "127.0.0.1:/", directory, "-o", iwarp(1, words))
     done = rig.fuse("127.0.0.1:/", directory, "-s", "-f", "-o", iwarp(1, "nonsense,_netdev,x-a=b"), name="mount.nfsrdma")
     expect("sloppy, and nothing mounted", (done.returncode, done.stderr), (0, ""))
+
+
+@case
+def a_source_address_of_another_host(rig):
+    server = rig.serve()
+    both_ways(rig, 32, "srcaddr", "127.0.0.1:/", rig.directory("m"), "-o", iwarp(server.port, "srcaddr=192.0.2.1"))
 
 
 @case
@@ -186,6 +193,62 @@ def no_right_to_mount(rig):
                           text=True, stderr=subprocess.PIPE, timeout=20, check=False)
     expect("exit code", done.returncode, 1)
     expect_true(f"the line {done.stderr!r}", "CAP_SYS_ADMIN" in done.stderr and len(done.stderr.splitlines()) == 1)
+
+
+def runs_or_says_why(rig, server, prefix):
+    """Where this process may have little: it mounts, or ends with one line and leaves neither mount nor process."""
+    directory = rig.path("m")
+    done = subprocess.run([*prefix, rig.program("nfsrdma-fuse"), "127.0.0.1:/", directory, "-o", iwarp(server.port)],
+                          text=True, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=20, check=False)
+    if done.returncode == 0:
+        expect(f"files by {prefix}", os.listdir(directory), ["file"])
+        subprocess.run(["umount", directory], check=True)
+    else:
+        expect(f"lines by {prefix}: {done.stderr!r}", len(done.stderr.splitlines()), 1)
+        expect(f"mounts by {prefix} ({done.stderr.strip()})", mounts(), {})
+    wait_for("no process is left", lambda: not processes("nfsrdma-fuse") + processes("nfsrdma-mounter"))
+    return done.returncode
+
+
+@case
+def few_descriptors_leave_no_dead_mount(rig):
+    server = rig.serve()
+    write_file(server.at("file"), b"x")
+    rig.directory("m")
+    # Below the first not even the dynamic linker starts it; 40 is what one connection gets.
+    codes = {limit: runs_or_says_why(rig, server, ["prlimit", f"--nofile={limit}"]) for limit in (5, 8, 12, 20, 39, 40)}
+    expect("exit codes by limit", codes, {5: 2, 8: 2, 12: 2, 20: 2, 39: 2, 40: 0})
+    line = rig.refused(2, "ulimit", "127.0.0.1:/", rig.path("m"), "-o", iwarp(server.port, "nconnect=16"),
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100)))
+    expect_true(f"it says how many: {line!r}", "is 100, and this mount needs 160" in line)
+
+
+@case
+def closed_standard_files(rig):
+    """The next descriptors that are opened would be 0, 1 and 2: /dev/fuse, or the way to the parent."""
+    server = rig.serve()
+    write_file(server.at("file"), b"x")
+    rig.directory("m")
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        expect(f"exit code with {closed}", runs_or_says_why(rig, server, ["sh", "-c", f'exec "$@" {closed}', "sh"]), 0)
+    mount = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", rig.program("nfsrdma-fuse"), "-f",
+                              "127.0.0.1:/", rig.path("m"), "-o", iwarp(server.port)])
+    wait_for("it is mounted", lambda: rig.path("m") in mounts())
+    targets = [os.readlink(f"/proc/{mount.pid}/fd/{fd}") for fd in range(3)]
+    expect("its standard files", targets, ["/dev/null"] * 3)
+    subprocess.run(["umount", rig.path("m")], check=True)
+    expect("exit code in the foreground", mount.wait(20), 0)
+
+
+@case
+def names_that_break_lines(rig):
+    """One line stays one line, whatever the names in it hold."""
+    server = rig.serve()
+    for directory in ("no\nsuch", ""):
+        both_ways(rig, 32, "does not exist", "127.0.0.1:/", directory, "-o", iwarp(server.port))
+    os.mkdir(rig.path("new\nline"))
+    mount = rig.mount(server, directory=rig.path("new\nline"))
+    rig.refused(32, "busy", "127.0.0.1:/", mount.directory, "-o", iwarp(server.port))
 
 
 @case

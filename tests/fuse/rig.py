@@ -134,7 +134,7 @@ def mounts(kind="fuse.nfsrdma"):
             fields, _, rest = line.partition(" - ")
             words = fields.split()
             if rest.split()[0] == kind:
-                found[words[4]] = (words[2].split(":")[1], rest.split()[1])
+                found[words[4].encode().decode("unicode_escape")] = (words[2].split(":")[1], rest.split()[1])
     return found
 
 

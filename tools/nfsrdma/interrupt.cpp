@@ -33,6 +33,9 @@ void catch_interrupts() {
   action.sa_handler = on_interrupt;  // without SA_RESTART, so that reading a terminal or pipe ends
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)  // nohup(1) asks for more
+    sigaction(SIGHUP, &action, nullptr);
   action.sa_handler = on_alarm;
   sigaction(SIGALRM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);

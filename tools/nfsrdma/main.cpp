@@ -6,6 +6,7 @@
 
 #include "command.hpp"
 #include "nfsrdma/version.hpp"
+#include "program.hpp"
 #include "report.hpp"
 
 namespace cli {
@@ -59,7 +60,7 @@ void add_writing(Program& p) {
   CLI::App* mkdir = p.add("mkdir", "Make directories", run_mkdir);
   mkdir->add_option("URL", p.call.many, "directories")->required();
   mkdir->add_flag("-p", p.call.parents, "those above too; no error where one is there");
-  mkdir->add_option("-m", p.call.mode, "octal mode");
+  mkdir->add_option("-m", p.call.mode, "octal mode")->type_name("MODE");
   CLI::App* rm = p.add("rm", "Remove files", run_rm);
   rm->add_option("URL", p.call.many, "files")->required();
   rm->add_flag("-r", p.call.recursive, "directories and all in them");
@@ -104,7 +105,9 @@ int run(int argc, char** argv) {
   p.app.set_version_flag("--version", std::string("nfsrdma ") + nfsrdma::version_with_commit());
   p.app.add_flag("--json", p.call.json, "results as JSON on standard output");
   std::vector<std::string> lists;
-  p.app.add_option("-o", lists, "mount options, on top of the URL's arguments")->allow_extra_args(false);
+  p.app.add_option("-o", lists, "mount options, on top of the URL's arguments")
+      ->allow_extra_args(false)
+      ->type_name("LIST");
   p.app.add_flag("-v", p.verbose, "log lines on standard error");
   add_reading(p);
   add_writing(p);
@@ -112,7 +115,8 @@ int run(int argc, char** argv) {
   try {
     p.app.parse(argc, argv);
   } catch (const CLI::Success& wanted) {  // --help, --version
-    return p.app.exit(wanted);
+    p.app.exit(wanted);
+    return nfsrdma::program::finish_stdout("nfsrdma");
   } catch (const CLI::ParseError& error) {
     return parse_error(p, error);
   }
@@ -123,4 +127,7 @@ int run(int argc, char** argv) {
 
 }  // namespace cli
 
-int main(int argc, char** argv) { return cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  nfsrdma::program::hold_standard_descriptors();
+  return cli::run(argc, argv);
+}

@@ -66,7 +66,7 @@ Result<Node> make_or_find_directory(Put& put, const Place& place) {
   auto there = put.session.mount().lookup(place.parent, place.name, put.session.who());
   if (!there) return there.error();
   if (there->attributes.type != NodeType::directory)
-    return Error(ENOTDIR, ErrorOrigin::server, "is there and no directory");
+    return Error(ENOTDIR, ErrorOrigin::server, "\"" + place.name + "\" is there on the server and is no directory");
   return there->node;
 }
 

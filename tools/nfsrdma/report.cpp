@@ -62,21 +62,15 @@ Error local_error(int errno_value, const std::string& what) {
   return Error(errno_value, ErrorOrigin::local, what + ": " + std::strerror(errno_value));
 }
 
-std::string printable(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return out;
-}
-
 std::string for_stdout(std::string_view text) {
   static const bool terminal = isatty(STDOUT_FILENO) == 1;
   return terminal ? printable(text) : std::string(text);
 }
 
 int finish_stdout(const Call& call, int code) {
-  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
-  if (errno != EPIPE) warn(call, std::string("standard output: ") + std::strerror(errno));
+  const std::string why = nfsrdma::program::flush_stdout();
+  if (why.empty()) return code;
+  if (why != "EPIPE") warn(call, "standard output: " + why);
   return exit_refused;
 }
 

@@ -8,6 +8,7 @@
 #include "command.hpp"
 #include "nfsrdma/error.hpp"
 #include "nfsrdma/log.hpp"
+#include "program.hpp"
 
 namespace cli {
 
@@ -25,7 +26,7 @@ void log_from(nfsrdma::LogLevel lowest);
 nfsrdma::Error local_error(int errno_value, const std::string& what);
 
 // Control characters become "?", so that no name can steer a terminal or forge a line.
-std::string printable(std::string_view text);
+using nfsrdma::program::printable;
 // printable on a terminal, unchanged where a program reads.
 std::string for_stdout(std::string_view text);
 

@@ -27,7 +27,7 @@ Result<void> write_all(int fd, const std::byte* data, size_t length) {
   while (length) {
     ssize_t n = ::write(fd, data, length);
     if (n < 0 && errno == EINTR && !is_interrupted()) continue;
-    if (n < 0) return errno == EINTR ? interrupted_error() : local_error(errno, "write");
+    if (n < 0) return errno == EINTR ? interrupted_error() : local_error(errno, "writing on this machine");
     data += n;
     length -= static_cast<size_t>(n);
   }
@@ -40,7 +40,7 @@ Result<size_t> read_full(int fd, std::byte* data, size_t length) {
   while (have < length) {
     ssize_t n = ::read(fd, data + have, length - have);
     if (n < 0 && errno == EINTR && !is_interrupted()) continue;
-    if (n < 0) return errno == EINTR ? interrupted_error() : local_error(errno, "read");
+    if (n < 0) return errno == EINTR ? interrupted_error() : local_error(errno, "reading on this machine");
     if (n == 0) break;
     have += static_cast<size_t>(n);
   }

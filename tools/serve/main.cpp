@@ -3,22 +3,24 @@
 #include <cstdio>
 
 #include "base/log.hpp"
+#include "program.hpp"
 #include "serve.hpp"
 
 namespace {
 
 void to_stderr(nfsrdma::base::LogLevel, std::string_view room, std::string_view line) {
-  std::fprintf(stderr, "nfsrdma-serve: %.*s%s%.*s\n", static_cast<int>(room.size()), room.data(),
-               room.empty() ? "" : ": ", static_cast<int>(line.size()), line.data());
+  std::fprintf(stderr, "nfsrdma-serve: %.*s%s%s\n", static_cast<int>(room.size()), room.data(),
+               room.empty() ? "" : ": ", nfsrdma::program::printable(line).c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace nfsrdma;
+  program::hold_standard_descriptors();
   serve::Options options;
   serve::Parsed parsed = serve::parse_options(argc, argv, options);
-  if (parsed != serve::Parsed::run) return parsed == serve::Parsed::done ? 0 : 2;
+  if (parsed != serve::Parsed::run) return parsed == serve::Parsed::done ? program::finish_stdout("nfsrdma-serve") : 2;
   base::set_log(to_stderr, options.verbosity == 0   ? base::LogLevel::warn
                            : options.verbosity == 1 ? base::LogLevel::info
                                                     : base::LogLevel::trace);
@@ -33,6 +35,6 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   Result<void> served = serve::serve(options);
   if (served) return 0;
-  std::fprintf(stderr, "nfsrdma-serve: %s\n", served.error().text().c_str());
+  std::fprintf(stderr, "nfsrdma-serve: %s\n", program::printable(served.error().text()).c_str());
   return served.error().origin() == ErrorOrigin::usage ? 2 : 1;
 }

@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "base/log.hpp"
+#include "program.hpp"
 #include "rdma/providers.hpp"
 #include "server/host.hpp"
 #include "server/identity.hpp"
@@ -21,6 +22,8 @@ constexpr uint16_t default_port = 20049;
 
 Result<base::SocketAddress> listen_address(const std::string& text) {
   if (text.empty()) return Error(EINVAL, ErrorOrigin::usage, "--listen: the address is empty; ':PORT' is every address");
+  if (text.find_first_not_of("0123456789") == text.npos)
+    return Error(EINVAL, ErrorOrigin::usage, "--listen " + text + ": a port alone is written :" + text);
   std::string host = text;
   uint32_t port = default_port;
   size_t colon = text.rfind(':');
@@ -97,13 +100,16 @@ Result<server::HostParams> host_params(const Options& options) {
   return params;
 }
 
-void announce(const server::Host& host, const Options& options) {
+Result<void> announce(const server::Host& host, const Options& options) {
   if (!server::can_assume_identity()) {
     base::log(base::LogLevel::warn, "server", "not root: every file call is made as user %u, whoever the client's "
               "user is", geteuid());
   }
   std::printf("ready nfsrdma://%s/?provider=%s\n", host.local().text().c_str(), options.provider.c_str());
-  std::fflush(stdout);
+  std::string why = program::flush_stdout();
+  if (why.empty()) return {};
+  return Error(EIO, ErrorOrigin::local, "cannot say on stdout that clients can come: " + why +
+                                            "; direct it elsewhere, as in >/dev/null");
 }
 
 void wait_for_signal() {
@@ -129,7 +135,7 @@ Result<void> serve(const Options& options) {
     if (why.errno_value() != EADDRINUSE) return why;
     return Error(EADDRINUSE, ErrorOrigin::local, why.text() + ": end the other server, or choose another port (0 = any)");
   }
-  announce(**host, options);
+  if (auto announced = announce(**host, options); !announced) return announced;
   wait_for_signal();
   return {};
 }

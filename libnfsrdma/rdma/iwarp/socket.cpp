@@ -50,7 +50,9 @@ Result<Socket> open_connecting(const SocketAddress& remote, const SocketAddress&
   auto s = open_stream(remote.family());
   if (!s) return s;
   if (local.valid() && bind(s->fd(), local.get(), local.length()) != 0)
-    return system_error(errno, "cannot use the source address " + local.text());
+    return Error(errno, ErrorOrigin::connection,
+                 "cannot use the source address " + local.host_text() + ": " + std::strerror(errno) +
+                     "; srcaddr= takes an address of this host, of the family that the server's has");
   tune_connected(s->fd(), user_timeout_ns);
   if (connect(s->fd(), remote.get(), remote.length()) != 0 && errno != EINPROGRESS)
     return connect_error(errno, remote);
