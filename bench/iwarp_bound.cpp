@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/bare_framed.hpp"
+#include "bench/comparison.hpp"
 #include "rdma/providers.hpp"
 
 namespace nfsrdma::bench {
@@ -41,15 +41,6 @@ struct Connected final : ConnectionHandler {
   void on_failed(const Error& why) override { must(false, why.text().c_str()); }
   void on_disconnected(const Error&) override { down = true; }
 };
-
-template <class T>
-T take(Result<T> result) {
-  if (!result) must(false, result.error().text().c_str());
-  return std::move(*result);
-}
-void check(const Result<void>& result) {
-  if (!result) must(false, result.error().text().c_str());
-}
 
 void sleep_on(int fd) {
   pollfd p{fd, POLLIN, 0};
@@ -111,7 +102,7 @@ struct Acceptor final : ListenHandler {
   void on_request(std::unique_ptr<ConnectRequest> request) override {
     end->qp = take(request->create_queue_pair(*end->pd, *end->cq, End::params(), end->handler));
     ready();
-    check(end->qp->accept({}));
+    take(end->qp->accept({}));
   }
   void (*ready_function)(void*) = nullptr;
   void* context = nullptr;
@@ -155,7 +146,7 @@ class Server {
  private:
   void post_receive(uint64_t i) {
     ReceiveRequest r{i, {inbox_.get(), i * 256, 256}};
-    check(end_.qp->post_receive({&r, 1}));
+    take(end_.qp->post_receive({&r, 1}));
   }
   void answer(uint64_t id) {
     Call call;
@@ -169,7 +160,7 @@ class Server {
     requests[0].signaled = false;
     requests[1].sge = {&reply, 1};
     requests[1].signaled = false;
-    check(end_.qp->post_send(requests));
+    take(end_.qp->post_send(requests));
     post_receive(id);  // the reply is copied beside its header before the next call can come
   }
 
@@ -195,7 +186,7 @@ class Client {
     ConnectParams params;
     params.remote = *base::SocketAddress::parse("127.0.0.1", port);
     for (uint64_t i = 0; i < slots_.size(); i++) post_receive(i);
-    check(end_.qp->connect(params));
+    take(end_.qp->connect(params));
     Completion out[8];
     while (!end_.handler.up) end_.cq->poll(static_cast<TimeNs>(seconds_now() * 1e9), out);
   }
@@ -236,7 +227,7 @@ class Client {
   };
   void post_receive(uint64_t i) {
     ReceiveRequest r{i, {message_region_.get(), i * 512 + 256, 256}};
-    check(end_.qp->post_receive({&r, 1}));
+    take(end_.qp->post_receive({&r, 1}));
   }
   void call(uint32_t i) {
     Slot& slot = slots_[i];
@@ -250,7 +241,7 @@ class Client {
     SendRequest r;
     r.sge = {&piece, 1};
     r.signaled = false;
-    check(end_.qp->post_send({&r, 1}));
+    take(end_.qp->post_send({&r, 1}));
     outstanding_++;
   }
   void finish(uint64_t receive) {
@@ -323,45 +314,18 @@ ProviderRate run_provider(const ReadLoad& load, bool crc) {
   return result;
 }
 
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
-void compare(const char* name, ReadLoad load, int rounds, bool crc) {
-  std::vector<ReadRate> bare;
-  std::vector<ProviderRate> own;
-  std::vector<double> ratio, cpu_ratio;
-  for (int i = 0; i < rounds; i++) {
-    bare.push_back(run_bare_framed(load));
-    own.push_back(run_provider(load, crc));
-    const ReadRate &b = bare.back(), &p = own.back().rate;
-    ratio.push_back(p.reads_per_s / b.reads_per_s);
-    cpu_ratio.push_back((b.client_cpu_us + b.server_cpu_us) / (p.client_cpu_us + p.server_cpu_us));
+void compare(const char* name, const ReadLoad& load, const Arguments& arguments) {
+  Comparison comparison;
+  ProviderRate last;
+  for (int i = 0; i < arguments.rounds; i++) {
+    ReadRate bare = run_bare_framed(load);
+    last = run_provider(load, arguments.crc);
+    comparison.add(bare, last.rate);
   }
-  const bool bulk = load.read_bytes >= 65536;
-  const double scale = bulk ? static_cast<double>(load.read_bytes) / 1e9 : 1e-3;
-  auto line = [&](const char* who, auto&& rate) {
-    auto middle = [&](auto&& field) {
-      std::vector<double> v;
-      for (int i = 0; i < rounds; i++) v.push_back(field(rate(static_cast<size_t>(i))));
-      return median(v);
-    };
-    std::printf("  %-9s %8.2f %s  p50 %7.1f us  CPU us per READ: client %6.2f server %6.2f\n", who,
-                middle([](const ReadRate& r) { return r.reads_per_s; }) * scale, bulk ? "GB/s" : "k/s",
-                middle([](const ReadRate& r) { return r.p50_us; }),
-                middle([](const ReadRate& r) { return r.client_cpu_us; }),
-                middle([](const ReadRate& r) { return r.server_cpu_us; }));
-  };
-  std::printf("%s\n", name);
-  line("bare", [&](size_t i) { return bare[i]; });
-  line(crc ? "provider+crc" : "provider", [&](size_t i) { return own[i].rate; });
-  std::printf(
-      "  ratio %.2f (%.2f to %.2f), by CPU time %.2f; copied %.2f %%, client system calls per READ %.2f\n",
-      median(ratio), *std::min_element(ratio.begin(), ratio.end()),
-      *std::max_element(ratio.begin(), ratio.end()), median(cpu_ratio), own.back().copied_percent,
-      own.back().calls_per_read);
-  std::fflush(stdout);
+  char more[100];
+  std::snprintf(more, sizeof more, "; copied %.2f %%, client system calls per READ %.2f", last.copied_percent,
+                last.calls_per_read);
+  comparison.print(name, load, arguments.crc ? "provider+crc" : "provider", more);
 }
 
 }  // namespace
@@ -369,37 +333,16 @@ void compare(const char* name, ReadLoad load, int rounds, bool crc) {
 
 int main(int argc, char** argv) {
   using namespace nfsrdma::bench;
-  ReadLoad load;
-  int rounds = 3;
-  bool crc = false;
-  std::string only;
-  for (int i = 1; i < argc; i++) {
-    std::string arg = argv[i];
-    if (arg == "--crc") {
-      crc = true;
-    } else if (i + 1 < argc && arg == "--seconds") {
-      load.seconds = std::atof(argv[++i]);
-    } else if (i + 1 < argc && arg == "--only") {
-      only = argv[++i];
-    } else if (i + 1 < argc && arg == "--rounds") {
-      rounds = std::max(1, std::atoi(argv[++i]));
-    } else if (i + 1 < argc && arg == "--spin") {
-      load.spin_us = static_cast<uint32_t>(std::atoi(argv[++i]));
-    } else {
-      std::fprintf(
-          stderr,
-          "usage: iwarp_bound [--seconds S] [--rounds N] [--spin US] [--crc] [--only PART_OF_A_ROW]\n");
-      return 2;
-    }
-  }
+  const Arguments arguments = parse_arguments(argc, argv, 3, true);
   auto row = [&](const char* name, size_t bytes, size_t depth) {
-    if (std::string(name).find(only) == std::string::npos) return;
+    if (!arguments.wants(name)) return;
+    ReadLoad load = arguments.load;
     load.read_bytes = bytes;
     load.queue_depth = depth;
-    compare(name, load, rounds, crc);
+    compare(name, load, arguments);
   };
-  std::printf("READ over iWARP framing on loopback, spin %u us, medians of %d runs of %.1f s\n", load.spin_us,
-              rounds, load.seconds);
+  std::printf("READ over iWARP framing on loopback, spin %u us, medians of %d runs of %.1f s\n", arguments.load.spin_us,
+              arguments.rounds, arguments.load.seconds);
   row("1 MiB queue depth 1", 1 << 20, 1);
   row("1 MiB queue depth 8", 1 << 20, 8);
   row("64 KiB queue depth 8", 64 << 10, 8);

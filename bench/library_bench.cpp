@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,16 +23,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/bare_framed.hpp"
+#include "bench/comparison.hpp"
 
 namespace nfsrdma::bench {
 namespace {
-
-template <class T>
-T take(Result<T> result) {
-  if (!result) must(false, result.error().text().c_str());
-  return std::move(*result);
-}
 
 // nfsrdma-serve as a child, over a directory with one file whose 64-bit word i is i.
 class Served {
@@ -46,6 +41,7 @@ class Served {
     child_ = fork();
     must(child_ >= 0, "fork");
     if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);  // must() ends this process without a destructor
       dup2(out[1], STDOUT_FILENO);
       close(out[0]);
       std::string program =
@@ -87,7 +83,8 @@ class Served {
       ssize_t n = copy_file_range(from, nullptr, to, nullptr, file_bytes - done, 0);
       if (n <= 0) {
         std::vector<char> piece(1 << 20);
-        must(pread(from, piece.data(), piece.size(), static_cast<off_t>(done)) == static_cast<ssize_t>(piece.size()), "pread");
+        ssize_t have = pread(from, piece.data(), piece.size(), static_cast<off_t>(done));
+        must(have == static_cast<ssize_t>(piece.size()), "pread");
         n = pwrite(to, piece.data(), piece.size(), static_cast<off_t>(done));
       }
       must(n > 0, "filling the file");
@@ -141,11 +138,6 @@ class Reader {
     uint64_t offset = 0;
     double begin = 0;
   };
-  void take(const Result<void>& result) { must(result.ok(), result ? "" : result.error().text().c_str()); }
-  template <class T>
-  T take(Result<T> result) {
-    return bench::take(std::move(result));
-  }
   void read(size_t i) {
     Slot& slot = slots_[i];
     slot.offset = static_cast<uint64_t>(rand()) % (file_bytes / load_.read_bytes) * load_.read_bytes;
@@ -155,8 +147,7 @@ class Reader {
                  [this, i](Result<ReadResult> result) { finish(i, std::move(result)); });
   }
   void finish(size_t i, Result<ReadResult> result) {
-    if (!result) must(false, result.error().text().c_str());
-    must(result->length == load_.read_bytes, "a short READ");
+    must(take(std::move(result)).length == load_.read_bytes, "a short READ");
     uint64_t word;
     std::memcpy(&word, memory_.data() + (i + 1) * load_.read_bytes - 8, 8);
     must(word == (slots_[i].offset + load_.read_bytes) / 8 - 1, "wrong data");
@@ -180,41 +171,13 @@ class Reader {
   std::binary_semaphore done_{0};
 };
 
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
-void compare(const char* name, const ReadLoad& load, int rounds) {
-  Served served(load.spin_us);
-  std::vector<ReadRate> bare, own;
-  std::vector<double> ratio, cpu_ratio;
+void compare(const char* name, const ReadLoad& load, int rounds, const Served& served) {
+  Comparison comparison;
   for (int i = 0; i < rounds; i++) {
-    bare.push_back(run_bare_framed(load));
-    own.push_back(Reader(served, load).run(served));
-    const ReadRate &b = bare.back(), &p = own.back();
-    ratio.push_back(p.reads_per_s / b.reads_per_s);
-    cpu_ratio.push_back((b.client_cpu_us + b.server_cpu_us) / (p.client_cpu_us + p.server_cpu_us));
+    ReadRate bare = run_bare_framed(load);
+    comparison.add(bare, Reader(served, load).run(served));
   }
-  const bool bulk = load.read_bytes >= 65536;
-  const double scale = bulk ? static_cast<double>(load.read_bytes) / 1e9 : 1e-3;
-  std::printf("%s\n", name);
-  auto line = [&](const char* who, const std::vector<ReadRate>& rates) {
-    auto middle = [&](double ReadRate::* field) {
-      std::vector<double> v;
-      for (const ReadRate& rate : rates) v.push_back(rate.*field);
-      return median(std::move(v));
-    };
-    std::printf("  %-8s %8.2f %s  p50 %7.1f us  CPU us per READ: client %6.2f server %6.2f\n", who,
-                middle(&ReadRate::reads_per_s) * scale, bulk ? "GB/s" : "k/s", middle(&ReadRate::p50_us),
-                middle(&ReadRate::client_cpu_us), middle(&ReadRate::server_cpu_us));
-  };
-  line("bare", bare);
-  line("library", own);
-  std::printf("  ratio %.2f (%.2f to %.2f), by CPU time %.2f\n", median(ratio),
-              *std::min_element(ratio.begin(), ratio.end()), *std::max_element(ratio.begin(), ratio.end()),
-              median(cpu_ratio));
-  std::fflush(stdout);
+  comparison.print(name, load, "library");
 }
 
 }  // namespace
@@ -222,32 +185,17 @@ void compare(const char* name, const ReadLoad& load, int rounds) {
 
 int main(int argc, char** argv) {
   using namespace nfsrdma::bench;
-  ReadLoad load;
-  int rounds = 5;
-  std::string only;
-  for (int i = 1; i < argc; i++) {
-    std::string arg = argv[i];
-    if (i + 1 < argc && arg == "--seconds") {
-      load.seconds = std::atof(argv[++i]);
-    } else if (i + 1 < argc && arg == "--only") {
-      only = argv[++i];
-    } else if (i + 1 < argc && arg == "--rounds") {
-      rounds = std::max(1, std::atoi(argv[++i]));
-    } else if (i + 1 < argc && arg == "--spin") {
-      load.spin_us = static_cast<uint32_t>(std::atoi(argv[++i]));
-    } else {
-      std::fprintf(stderr, "usage: library_bench [--seconds S] [--rounds N] [--spin US] [--only PART_OF_A_ROW]\n");
-      return 2;
-    }
-  }
+  const Arguments arguments = parse_arguments(argc, argv, 5, false);
+  const Served served(arguments.load.spin_us);
   auto row = [&](const char* name, size_t bytes, size_t depth) {
-    if (std::string(name).find(only) == std::string::npos) return;
+    if (!arguments.wants(name)) return;
+    ReadLoad load = arguments.load;
     load.read_bytes = bytes;
     load.queue_depth = depth;
-    compare(name, load, rounds);
+    compare(name, load, arguments.rounds, served);
   };
   std::printf("READ by the library from nfsrdma-serve, iWARP on loopback, spin %u us, medians of %d runs of %.1f s\n",
-              load.spin_us, rounds, load.seconds);
+              arguments.load.spin_us, arguments.rounds, arguments.load.seconds);
   row("1 MiB queue depth 1", 1 << 20, 1);
   row("1 MiB queue depth 8", 1 << 20, 8);
   row("4 KiB queue depth 1", 4096, 1);

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 int say(const Config& config, int code, const std::string& line) {
-  fprintf(stderr, "%s: %s\n", config.program.c_str(), program::printable(line).c_str());
+  program::print_error(config.program, line);
   return code;
 }
 

@@ -55,10 +55,12 @@ Result<void> raise_descriptor_limit(const Options& options) {
   getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  // An estimate from above: some for the program, some for each io thread and connection.
   rlim_t needed = 32 + 8 * rlim_t{std::max(options.nconnect, options.loops)};
   if (limit.rlim_cur >= needed) return {};
   return Error(EMFILE, ErrorOrigin::local,
-               text("the limit of open files (ulimit -Hn) is %llu, and this mount needs %llu",
+               text("the limit of open files (ulimit -Hn) is %llu, and this mount needs %llu: raise it, or ask for fewer "
+                    "connections (nconnect=)",
                     static_cast<unsigned long long>(limit.rlim_cur), static_cast<unsigned long long>(needed)));
 }
 
@@ -175,7 +177,7 @@ void Daemon::set_read_ahead() {
 
 void Daemon::report(int code, const std::string& line) {
   if (status_fd_ < 0) {
-    if (code) fprintf(stderr, "%s: %s\n", config_.program.c_str(), program::printable(line).c_str());
+    if (code) program::print_error(config_.program, line);
     return;
   }
   std::string message = std::to_string(code) + "\n" + line;

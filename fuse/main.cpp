@@ -21,7 +21,7 @@ using namespace nfsrdma;
 using namespace nfsrdma::fuse;
 
 int say(const Config& config, int code, const std::string& line) {
-  fprintf(stderr, "%s: %s\n", config.program.c_str(), program::printable(line).c_str());
+  program::print_error(config.program, line);
   return code;
 }
 

@@ -30,20 +30,24 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
-// "" when all that was printed has gone out; the reason, which is of one line, when not. A reader that went away is
-// the reason "EPIPE".
-inline std::string flush_stdout() {
-  bool failed_before = std::ferror(stdout);  // with an errno that nobody knows any more
-  if (std::fflush(stdout) != 0) return errno == EPIPE ? "EPIPE" : std::strerror(errno);
-  return failed_before ? "not all could be written" : "";
+// On stderr, in one line.
+inline void print_error(const std::string& name, std::string_view line) {
+  std::fprintf(stderr, "%s: %s\n", name.c_str(), printable(line).c_str());
+}
+
+// 0 when all that was printed has gone out, or the errno; EIO where an earlier write failed and its errno is gone. EPIPE:
+// the reader went away, of which nobody need hear.
+inline int flush_stdout() {
+  bool failed_before = std::ferror(stdout);
+  if (std::fflush(stdout) != 0) return errno;
+  return failed_before ? EIO : 0;
 }
 
 // The end of --help and --version: 0, or 1 with a line.
 inline int finish_stdout(const std::string& name) {
-  std::string why = flush_stdout();
-  if (why.empty()) return 0;
-  if (why != "EPIPE") std::fprintf(stderr, "%s: standard output: %s\n", name.c_str(), why.c_str());
-  return 1;
+  int error = flush_stdout();
+  if (error != 0 && error != EPIPE) print_error(name, std::string("standard output: ") + std::strerror(error));
+  return error == 0 ? 0 : 1;
 }
 
 }  // namespace nfsrdma::program

@@ -68,9 +68,9 @@ std::string for_stdout(std::string_view text) {
 }
 
 int finish_stdout(const Call& call, int code) {
-  const std::string why = nfsrdma::program::flush_stdout();
-  if (why.empty()) return code;
-  if (why != "EPIPE") warn(call, "standard output: " + why);
+  const int error = nfsrdma::program::flush_stdout();
+  if (error == 0) return code;
+  if (error != EPIPE) warn(call, std::string("standard output: ") + std::strerror(error));
   return exit_refused;
 }
 

@@ -35,6 +35,6 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   Result<void> served = serve::serve(options);
   if (served) return 0;
-  std::fprintf(stderr, "nfsrdma-serve: %s\n", program::printable(served.error().text()).c_str());
+  program::print_error("nfsrdma-serve", served.error().text());
   return served.error().origin() == ErrorOrigin::usage ? 2 : 1;
 }

@@ -77,7 +77,7 @@ Parsed parse_options(int argc, char** argv, Options& options) {
     app.exit(e);
     return Parsed::done;
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "nfsrdma-serve: %s (--help tells more)\n", program::printable(e.what()).c_str());
+    program::print_error("nfsrdma-serve", std::string(e.what()) + " (--help tells more)");
     return Parsed::usage;
   }
   return Parsed::run;

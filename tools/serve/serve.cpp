@@ -8,6 +8,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "base/log.hpp"
 #include "program.hpp"
@@ -106,10 +107,10 @@ Result<void> announce(const server::Host& host, const Options& options) {
               "user is", geteuid());
   }
   std::printf("ready nfsrdma://%s/?provider=%s\n", host.local().text().c_str(), options.provider.c_str());
-  std::string why = program::flush_stdout();
-  if (why.empty()) return {};
-  return Error(EIO, ErrorOrigin::local, "cannot say on stdout that clients can come: " + why +
-                                            "; direct it elsewhere, as in >/dev/null");
+  int error = program::flush_stdout();
+  if (error == 0) return {};
+  return Error(error, ErrorOrigin::local, std::string("cannot say on stdout that clients can come: ") +
+                                              std::strerror(error) + "; direct it elsewhere, as in >/dev/null");
 }
 
 void wait_for_signal() {
