@@ -256,6 +256,7 @@ void IoLoop::run() {
 }
 
 IoThread::IoThread(base::Clock& clock, const LoopParams& params) : loop_(clock, params) {
+  if (loop_.unusable()) return;  // nothing could wake the thread, and so nothing could end it
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), loop_.name().substr(0, 15).c_str());
     loop_.run();
@@ -273,7 +274,7 @@ Result<std::unique_ptr<IoThread>> IoThread::start(base::Clock& clock, const Loop
 
 IoThread::~IoThread() {
   loop_.stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 }  // namespace nfsrdma::io

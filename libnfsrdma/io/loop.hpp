@@ -175,7 +175,8 @@ class IoLoop {
 // A loop and the thread that turns it. The destructor stops and joins.
 class IoThread {
  public:
-  IoThread(base::Clock& clock, const LoopParams& params);  // throws std::system_error when there is no thread
+  // Throws std::system_error when there is no thread to be had; starts none when loop().unusable().
+  IoThread(base::Clock& clock, const LoopParams& params);
   ~IoThread();
   // As the constructor, with an error that says what was missing.
   static Result<std::unique_ptr<IoThread>> start(base::Clock& clock, const LoopParams& params);

@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -233,6 +237,34 @@ TEST(IoThread, PostsFromManyThreadsWakeTheSleeper) {
   while (count.load() < 900) std::this_thread::yield();
   EXPECT_EQ(count.load(), 900);
   EXPECT_FALSE(io.loop().stopped());
+}
+
+size_t threads_now() {
+  std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+// With one descriptor left a thread would sleep in a loop that nothing can wake, not even to end it.
+TEST(IoThread, WithoutDescriptorsThereIsAnErrorAndNoThread) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  int next = dup(STDERR_FILENO);
+  ASSERT_GE(next, 0);
+  close(next);
+  const size_t threads = threads_now();
+  for (rlim_t left : {0u, 1u}) {
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(next) + left;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    IoThread io(base::system_clock(), {});
+    auto started = IoThread::start(base::system_clock(), {});
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(io.loop().unusable(), EMFILE);
+    ASSERT_EQ(threads_now(), threads);
+    ASSERT_FALSE(started.ok());
+    EXPECT_EQ(started.error().errno_value(), EMFILE);
+  }
+  EXPECT_TRUE(IoThread::start(base::system_clock(), {}).ok());
 }
 
 TEST(IoThread, StopIsPromptAndRunsTheRest) {
